@@ -6,9 +6,14 @@ usual next steps are the table at the end; the sentence is written where the fac
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from .system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Severity(Enum):
@@ -38,6 +43,16 @@ def warning(code: str, message: str, remediation: str = "") -> Issue:
     return Issue(code, Severity.WARNING, message, remediation or REMEDIES[code])
 
 
+def with_steps(issues: Iterable[Issue], between: str = " ") -> list[str]:
+    """Each message with its next step, unless an issue before it has the same."""
+    texts: list[str] = []
+    steps: set[str] = set()
+    for issue in issues:
+        texts.append(issue.message if issue.remediation in steps else f"{issue.message}{between}{issue.remediation}")
+        steps.add(issue.remediation)
+    return texts
+
+
 def printed_in(log_file: str | None) -> str:
     """A sentence to be added to a next step; empty where there is no log."""
     return f" What it printed is in {log_file}." if log_file else ""
@@ -57,6 +72,12 @@ class UserError(Exception):
     def explanation(self) -> str:
         """The text for people."""
         return f"error: {self.message}\nnext: {self.next_step}"
+
+
+def needs_bundled_host(paths: Iterable[str]) -> Issue:
+    """The issue that a .NET Host does not load these add-ins in Python."""
+    names = ", ".join(os.path.basename(path) for path in paths)
+    return warning("AddInNeedsBundledHost", f"The workspace's Python add-ins are not loaded by a .NET Host: {names}.")
 
 
 RESTART_HOST = "'uno-devserver stop' and 'uno-devserver start'"
@@ -127,6 +148,7 @@ REMEDIES = {
     "AddInsLeftOut": f"Repair the one at fault, then run {RESTART_HOST}.",
     "AddInsLoading": "Ask again in a few seconds. If an add-in never finishes loading, see the log.",
     "AddInCallsHang": "The log names their lines; cancel them, or run 'uno-devserver start --restart'.",
+    "AddInNotLoaded": "Run 'uno-devserver start --restart'.",
     "AddInNeedsBundledHost": "Use 'uno-devserver start --host bundled' to have them instead of the .NET ones.",
     "AddInPathUnusable": "Move it to a folder whose path has no semicolon.",
     "AddInBinaryNotFound": _FORCE_RESTORE,

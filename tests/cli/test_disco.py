@@ -182,6 +182,7 @@ def test_verbose_shows_every_field_and_the_global_json_path_too(app: WorkspaceBu
 
 def test_text_says_what_is_missing_and_lists_the_problems_with_their_remedy(workspace: WorkspaceBuilder) -> None:
     workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+    workspace.machine.install_dotnet()
 
     result = workspace.machine.run("disco")
 
@@ -194,6 +195,7 @@ def test_text_says_what_is_missing_and_lists_the_problems_with_their_remedy(work
 
 def test_errors_and_warnings_repeat_the_issues_as_sentences(workspace: WorkspaceBuilder) -> None:
     workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+    workspace.machine.install_dotnet()
 
     report = workspace.machine.disco().json
 

@@ -19,6 +19,7 @@ from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotne
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
+from uno_devserver.cli.trust import LOADED_LATER
 from uno_devserver.system.processes import process_started
 
 START_SECONDS = 40.0  # what start allows a Host on a busy machine, and a bit
@@ -322,6 +323,36 @@ def test_add_ins_that_are_not_run_for_lack_of_agreement_are_reported(plain: Work
     assert all("Not run until you agree" in str(start["warnings"]) for start in (first, again))
     assert (result.exit_code, result.json["status"], result.issue_codes) == (1, "Degraded", ["WorkspaceNotTrusted"])
     assert "greeter.py is not run: the user has not agreed to it" in result.issue("WorkspaceNotTrusted")["message"]
+
+
+def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(plain: WorkspaceBuilder) -> None:
+    machine = plain.machine
+    code = "def register(addin):\n    pass\n"
+    try:
+        machine.run("start", "--json", timeout=START_SECONDS)
+        plain.file(".devtools/addins/greeter.py", code)
+        agreed = machine.run("trust").stdout
+        late, again = machine.run("health", "--json"), machine.run("start", "--json").json
+        machine.run("start", "--restart", timeout=START_SECONDS)
+        loaded, quiet = machine.run("health", "--json"), machine.run("trust").stdout
+        machine.run("start", "--restart", "--addins", "", timeout=START_SECONDS)
+        chosen = machine.run("health", "--json")
+    finally:
+        machine.run("stop", timeout=START_SECONDS)
+
+    assert (LOADED_LATER in agreed, LOADED_LATER in quiet) == (True, False)
+    assert (late.exit_code, late.json["status"], late.issue_codes) == (1, "Degraded", ["AddInNotLoaded"])
+    assert "greeter.py" in late.issue("AddInNotLoaded")["message"]
+    assert any("greeter.py" in warning and "--restart" in warning for warning in again["warnings"])
+    assert (loaded.exit_code, loaded.issue_codes) == (0, [])
+    assert (chosen.exit_code, chosen.issue_codes) == (0, []), "the user named other add-ins"
+
+
+def test_a_python_add_in_beside_a_dotnet_host_is_told_by_disco_and_health(app: WorkspaceBuilder) -> None:
+    app.file(".devtools/addins/greeter.py", "def register(addin):\n    pass\n")
+
+    for found in (health_with(app, dotnet_host(), "--json"), app.machine.disco()):
+        assert "greeter.py" in found.issue("AddInNeedsBundledHost")["message"]
 
 
 SLOW = """

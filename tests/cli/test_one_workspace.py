@@ -81,6 +81,32 @@ def test_in_a_folder_of_a_workspace_disco_health_and_addins_only_say_the_same(
     assert seen[0][0] == seen[0][1] != []
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_without_dotnet_disco_start_and_health_say_first_that_it_is_missing(
+    workspace: WorkspaceBuilder, machine: Machine, trusted: bool
+) -> None:
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+    if trusted:
+        machine.run("trust")
+
+    found = machine.disco()
+    refused = machine.run("start", "--json", "--host", "dotnet").json["error"]
+    before = machine.run("health", "--json").json
+    started = machine.run("start", "--json").json
+    after = machine.run("health", "--json").json
+    machine.run("stop")
+
+    expected = ["DotNetNotFound", "SdkNotInCache", "RestoreMissing", "AddInDiscoveryFallback"]
+    assert (found.exit_code, found.json["errors"], found.issue_codes) == (0, [], expected)
+    assert [issue["code"] for issue in before["issues"]] == ["HostNotStarted", *expected]
+    assert "MSBuild was asked" not in str(found.json)
+    missing = found.json["issues"][0]
+    assert (missing["message"] in refused["message"], refused["nextStep"]) == (True, missing["remediation"])
+    assert (len(started["warnings"]), started["host"]) == (1, "bundled")
+    assert missing["remediation"] in started["warnings"][0]
+    assert (after["status"], after["issues"]) == ("Healthy", [])
+
+
 def test_add_ins_beside_the_solution_leave_one_workspace_with_its_solution(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
@@ -114,6 +140,35 @@ def test_of_two_solutions_health_reports_on_the_one_that_is_named_or_has_a_host(
     assert "WorkspaceAmbiguous" not in plain.issue_codes
     assert (two.json["hostProcessId"], two.json["hostEndpoint"]) == (None, None)
     assert "HostNotStarted" in two.issue_codes
+
+
+def test_of_two_solutions_beside_add_ins_start_says_that_none_is_chosen(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).solution("One.slnx").solution("Two.slnx")
+    workspace.file(".devtools/addins/one.py", "def register(addin):\n    pass\n")
+    chosen = machine.run("start", "--solution", "One.slnx", "--json").json
+    about = machine.run("health", "--json").json
+    both = machine.run("start", "--json").json
+    machine.run("stop")
+
+    assert chosen["warnings"] != both["warnings"]
+    assert (about["selectedSolutionPath"], about["hostProcessId"]) == (chosen["solutionPath"], chosen["processId"])
+    assert both["solutionPath"] is None
+    assert "2 solutions" in both["warnings"][0]
+    assert "--solution" in both["warnings"][0]
+
+
+def test_a_solution_that_does_not_exist_is_named_as_such_by_every_command(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).solution("App.slnx")
+    missing = f"There is no solution {workspace.root / 'Nope.slnx'}."
+
+    for command, code in (("start", 1), ("disco", 1), ("health", 1), ("config", 1), ("trust", 1), ("stop", 0)):
+        result = machine.run(command, "--solution", "Nope.slnx")
+        assert result.exit_code == code, command
+        assert missing in result.stdout + result.stderr, command
 
 
 def test_a_folder_that_belongs_to_none_says_what_lies_above_it(machine: Machine) -> None:

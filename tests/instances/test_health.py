@@ -53,12 +53,12 @@ DISCOVERY = Discovery(
     (),
 )
 WITHOUT_DOTNET = DISCOVERY.replace(
-    dotnet=DotNet(),
+    dotnet=DotNet(issue=warning("DotNetNotFound", "No dotnet.")),
     host=ToolPackage(),
     addins=AddInDiscovery(),
     issues=(
-        fatal("SdkNotInCache", "Uno.Sdk is not there."),
-        fatal("DotNetNotFound", "No dotnet."),
+        warning("DotNetNotFound", "No dotnet."),
+        warning("SdkNotInCache", "Uno.Sdk is not there."),
         warning("AddInDiscoveryFallback", "None found."),
     ),
 )
@@ -313,7 +313,7 @@ def test_what_is_wrong_with_dotnet_is_told_where_the_bundled_host_had_to_leave_a
     )
 
     assert report.status is HealthStatus.DEGRADED
-    codes = ["AddInLoadFailed", "SdkNotInCache", "DotNetNotFound", "AddInDiscoveryFallback"]
+    codes = ["AddInLoadFailed", "DotNetNotFound", "SdkNotInCache", "AddInDiscoveryFallback"]
     assert found(report) == [(code, "Warning") for code in codes]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ..discovery.discover import DiscoveryRequest, discover, discover_addins
-from ..issues import UserError
+from ..issues import UserError, with_steps
 from ..system.log import log
 from .result import Result
 
@@ -57,8 +57,8 @@ def _asked(request: DiscoveryRequest, found: Discovery) -> AddInDiscovery:
 
 def _paths(addins: AddInDiscovery, directory: str) -> Result:
     """The paths of the add-ins as a value for `--addins`; issues go to the log."""
-    for issue in addins.issues:
-        log.warn(f"{issue.message} {issue.remediation}")
+    for text in with_steps(addins.issues):
+        log.warn(text)
     paths = list(addins.for_host)
     possible = bool(paths) or (addins.possible and not addins.failed)
     if not possible and not addins.issues:

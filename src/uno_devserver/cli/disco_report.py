@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..discovery.fallback import compare
 from ..instances.registry import is_in_workspace, running_servers
+from ..issues import needs_bundled_host
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
 from ..workspace.resolver import ResolutionKind
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 def report(discovery: Discovery, asked: AddInDiscovery | None = None, *, verbose: bool) -> Result:
     """The result of `disco`; `asked` is what MSBuild said of the add-ins, if they are to be compared."""
+    scripts = workspace_addins(discovery.workspace.working_directory) if discovery.host.program else []
+    if scripts:  # the .NET Host would be started
+        discovery = discovery.replace(issues=(*discovery.issues, needs_bundled_host(scripts)))
     # Without a workspace there is nothing that a server could belong to.
     servers = running_servers(folders().registry) if discovery.workspace.resolved else ()
     active = [_server(server, discovery.workspace.working_directory) for server in servers]
@@ -51,7 +55,8 @@ def _verification(read: AddInDiscovery, asked: AddInDiscovery) -> dict[str, Any]
 
 def _verdict(verification: dict[str, Any]) -> Iterator[Row]:
     agrees = verification["agrees"]
-    verdict = "names the same add-ins" if agrees else "differs"
+    other = verification["onlyRead"] or verification["onlyMSBuild"]
+    verdict = "names the same add-ins" if agrees else "names other add-ins" if other else "gave no answer"
     yield Row("MSBuild", f"{verdict} ({verification['durationMs']} ms)", style=Style.GOOD if agrees else Style.BAD)
     for field, label in (("onlyRead", "only read"), ("onlyMSBuild", "only MSBuild"), ("problems", "problem")):
         yield from (Row(label, value) for value in verification[field])

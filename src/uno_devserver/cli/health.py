@@ -17,7 +17,7 @@ from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
 from ..instances.start import failed_start
 from ..instances.workspace_servers import of_workspace, with_ancestors
-from ..issues import Issue, Severity, fatal, warning
+from ..issues import Issue, Severity, fatal, needs_bundled_host, warning
 from ..proxy.health.upstream_issues import QUOTED_LINES, with_addin_step
 from ..proxy.state import ConnectionState
 from ..system.folders import folders
@@ -57,6 +57,7 @@ START_PROXY = (
 )
 NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: the config does not say which."
 AGREE_AND_RESTART = f"Run {AGREE}, then 'uno-devserver start --restart'."
+BY_PROXY = "Call a tool through the proxy, which loads it first."
 NO_SERVER = "No server runs for {}, the folder of a package without a config."
 SERVE_PACKAGE = (
     "To serve the MCP server in it, run 'uno-devserver mcp start --watch -- <its command>', or "
@@ -77,9 +78,9 @@ def run(invocation: Invocation) -> Result:
     discovery = discover(request, os.environ)
     registered = scan_registry(folders().registry, removing=False)
     servers = with_ancestors(registered.running, discovery.workspace)
-    if discovery.workspace.kind is ResolutionKind.Ambiguous:
-        served = [solution for each in servers if each.in_workspace and (solution := full_solution(each.server))]
-        if len(served) == 1:  # of several solutions, the report is about the one that has a Host
+    if discovery.workspace.undecided:
+        served = [full_solution(each.server) for each in servers if each.in_workspace]
+        if len(served) == 1 and served[0]:  # of several solutions, the report is about the one that has a Host
             discovery = discover(request.replace(solution=served[0]), os.environ)
             servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
@@ -87,7 +88,8 @@ def run(invocation: Invocation) -> Result:
     proxies = _settled_proxies(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
-        report = _with_proxy_issues(_with_addins_not_run(health(_with_host(facts, own))), proxies)
+        report = health(_with_host(facts, own))
+        report = _with_proxy_issues(_with_addins_not_run(report, own, proxies), proxies)
     else:
         report = (
             _reported_by_proxies(proxies, facts)
@@ -208,15 +210,26 @@ def _not_trusted(workspace: Workspace) -> tuple[Issue, ...]:
     return (not_run(what, why, nothing_else=True, remediation=f"Run {AGREE}: it shows them, and agrees."),)
 
 
-def _with_addins_not_run(report: HealthReport) -> HealthReport:
-    """The report of a running Host, and which add-ins of the workspace it has not loaded for lack of agreement."""
+def _with_addins_not_run(report: HealthReport, server: RegisteredServer, proxies: Sequence[Status]) -> HealthReport:
+    """The report of a running Host, and which Python add-ins of the workspace it has not loaded, and why."""
     assert report.facts.discovery
     folder, host = report.facts.discovery.workspace.working_directory, report.facts.host
-    loaded = [addin.path for addin in host.add_ins]
-    missing = [path for path in workspace_addins(folder) if not any(same_place(path, one) for one in loaded)]
-    if host.kind is not HostKind.BUNDLED or not missing or is_trusted(os.environ, folder):
+    missing = host.lacks(workspace_addins(folder))
+    if not missing or server.names_addins or server.left_out is not None:
         return report
-    issue = not_run(", ".join(missing), refusal(folders().state, folder), remediation=AGREE_AND_RESTART)
+    if host.kind is HostKind.DOTNET:
+        return judged(report.facts, (*report.issues, needs_bundled_host(missing)))
+    if host.kind is not HostKind.BUNDLED:
+        return report
+    reloads = any(_reloads_addins(status, report.facts) for status in proxies)
+    names = ", ".join(missing)
+    if is_trusted(os.environ, folder):
+        if server.log_file is None:  # another program launched it, with the add-ins of its choice
+            return report
+        message = f"The Host was started without {names}."
+        issue = warning("AddInNotLoaded", message, BY_PROXY if reloads else "")
+    else:
+        issue = not_run(names, refusal(folders().state, folder), remediation="" if reloads else AGREE_AND_RESTART)
     return judged(report.facts, (*report.issues, issue))
 
 
@@ -485,7 +498,7 @@ def _watched(told: Mapping[str, object]) -> str:
 def _outcome(what: Mapping[str, object]) -> str:
     """A reload that is "ok" but has a problem loaded only a part of the new code."""
     why = what.get("problem")
-    became = "failed" if what.get("ok") is False else "in part" if why else "well"
+    became = "failed" if what.get("ok") is False else "loaded in part" if why else "succeeded"
     return f"{what.get('at')}, {became}{f': {why}' if why else ''}"
 
 

@@ -30,6 +30,11 @@ def proxies_of_host(host: RegisteredServer) -> list[Status]:
     ]
 
 
+def owners_of_host(host: RegisteredServer) -> list[Status]:
+    """The running proxy that has started this Host and restarts it for new code; empty if there is none."""
+    return [status for status in proxies_of_host(host) if status.get("processId") == host.parent_process_id]
+
+
 def proxies_of_workspace(workspace: Workspace) -> list[Status]:
     """The running proxies that serve the workspace's folder or a folder in it."""
     return [status for status in _running() if serves_workspace(status, workspace)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from ..instances.host_kind import HostKind
 from ..instances.launch import (
@@ -14,8 +15,9 @@ from ..instances.launch import (
     StartRequest,
     addin_names,
 )
+from ..instances.probe import KIND_SECONDS, host_report
 from ..instances.start import ANOTHER_PORT, ServerOwned, start
-from ..issues import REMEDIES, UserError
+from ..issues import REMEDIES, UserError, with_steps
 from ..system.folders import folders
 from ..system.log import level_named, log
 from ..workspace.addins import workspace_addins
@@ -152,8 +154,10 @@ class _Observer(StartObserver):
 
     def planned(self, plan: LaunchPlan) -> None:
         workspace = self._request.workspace
-        for issue in (*(() if workspace.resolved else workspace.issues[:1]), *plan.issues):  # the others are its causes
-            self.warned(f"{issue.message} {issue.remediation}")
+        doubtful = not workspace.resolved or workspace.undecided
+        own = workspace.issues[:1] if doubtful else ()  # the others are its causes
+        for text in with_steps((*own, *plan.issues)):
+            self.warned(text)
         self._interrupts.hold()  # from here on a Host may have been started, and must not be left behind
 
     def spawned(self, child: Child, port: int) -> None:
@@ -270,8 +274,11 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
                 "without authentication. Leave --bind out where that is not wanted."
             )
         return remarks
-    if consent.agreed and running.kind is HostKind.BUNDLED:
-        remarks.append("The Host that runs was started before you agreed. To load this code, use --restart.")
+    missing = _not_loaded(running, request) if consent.given else []
+    if missing:
+        remarks.append(
+            f"The Host that runs was started without {', '.join(missing)}. To load what is missing, use --restart."
+        )
     if request.port not in (0, running.port):
         remarks.append(f"The server has port {running.port}, not {request.port}: a workspace has one server.")
     if running.left_out is not None:
@@ -283,6 +290,20 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
     return remarks
 
 
+def _not_loaded(running: RunningHost, request: StartRequest) -> list[str]:
+    """Add-ins of the workspace that the Host was not told to load, unless a proxy loads them with the next call."""
+    server, addins = running.found, workspace_addins(request.folder)
+    if server is None or server.names_addins or running.left_out is not None or running.kind is not HostKind.BUNDLED:
+        return []
+    report = host_report(running.process_id, running.port, time.monotonic() + KIND_SECONDS) if addins else None
+    missing = report.lacks(addins) if report else []
+    if not missing:
+        return []
+    from .proxies import owners_of_host
+
+    return [] if owners_of_host(server) else missing
+
+
 def _is_loopback(address: str) -> bool:
     address = address.strip().strip("[]").lower()
     return address in ("localhost", "::1") or address.startswith("127.")
@@ -290,10 +311,9 @@ def _is_loopback(address: str) -> bool:
 
 def _owned_by_proxy(refusal: ServerOwned) -> UserError | None:
     """The error if the Host's owner is a proxy, which starts the Host again after a `stop`; else None."""
-    from .proxies import proxies_of_host, who_starts_it
+    from .proxies import owners_of_host, who_starts_it
 
-    server = refusal.server
-    owner = [each for each in proxies_of_host(server) if each["processId"] == server.parent_process_id]
+    owner = owners_of_host(refusal.server)
     if not owner:
         return None
     return UserError(refusal.code, refusal.message, f"Run 'uno-devserver stop'. {who_starts_it(owner)}.")

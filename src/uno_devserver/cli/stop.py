@@ -75,12 +75,17 @@ def _process_id(invocation: Invocation) -> int | None:
 def _chosen(invocation: Invocation, pid: int | None, pruned: RegistryScan) -> tuple[RegisteredServer, ...]:
     if pid is not None:
         return (_registered(pid, pruned),)
-    if invocation.on("all") or not pruned.running:
+    if invocation.on("all"):
         return pruned.running
     named, solution = invocation.value("solution-dir"), invocation.value("solution")
     if solution is not None:
         path = os.path.join(absolute(named or "."), solution)
-        return tuple(server for server in pruned.running if same_place(full_solution(server), path))
+        chosen = tuple(server for server in pruned.running if same_place(full_solution(server), path))
+        if not chosen and not os.path.isfile(path):
+            log.warn(f"There is no solution {os.path.normpath(path)}.")
+        return chosen
+    if not pruned.running:
+        return ()
     workspace = resolve(named or ".", explicit=named is not None)
     chosen = of_workspace(pruned.running, workspace)
     if len(chosen) > 1 and not workspace.resolved:

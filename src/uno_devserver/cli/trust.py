@@ -47,10 +47,11 @@ STILL_TRUSTED = "Code of this workspace may still run; 'uno-devserver trust --re
 NOTHING_AGREED = "Nothing was agreed to."
 REMARK = f"A changed config and new kinds of code need a new agreement; edited code does not. {REVOKE}"
 NOTHING_YET = "The workspace {} has no code that could run: no add-ins, no commands in a config, no global.json."
-BUILDS = "If its add-ins cannot be found otherwise: MSBuild with its projects, and packages that lie in it"
+BUILDS = "MSBuild with its projects and the packages inside it, if its add-ins cannot be found otherwise"
 QUESTION = "Code of this workspace does not run: {}. From now on, and after later edits of it, this would run:"
 HIDDEN_VALUES = f"{HIDDEN} stands for a value that may be a secret; the config has it"
 MAY_IT_RUN = "May it run? [y/N] "
+LOADED_LATER = "The Host that runs loads new add-ins when it is started again: 'uno-devserver start --restart'."
 STILL_RUNS = "A running Host keeps what it has loaded; 'uno-devserver stop' ends it."
 STILL_SERVES = "A server of the config is no longer reloaded, and ends with the AI client that started its proxy."
 BY_ENVIRONMENT = f"{TRUST_VARIABLE}=1 is set, which agrees for every workspace."
@@ -104,6 +105,7 @@ def _agree(workspace: Workspace, invocation: Invocation) -> Result:
     if keeps:
         agree(state, asked, "trust")
         rows += (Row("kept in", path),)
+    late = keeps and not trusted and bool(asked.addins) and _host_keeps_code(workspace)
     data = {
         "workspaceDirectory": asked.directory,
         "trusted": is_trusted(os.environ, asked.directory),
@@ -120,9 +122,19 @@ def _agree(workspace: Workspace, invocation: Invocation) -> Result:
         Section("", rows),
         Bullets("What would be allowed" if dry_run else "What may run", () if asks else runs),
         Bullets("Problems of the config", problems, Style.BAD),
+        Bullets("Note", (LOADED_LATER,) if late else ()),
         Section(REMARK if keeps else NOTHING_AGREED, ()),
     )
     return Result(data, Report(title if runs else NOTHING_YET.format(asked.directory), sections))
+
+
+def _host_keeps_code(workspace: Workspace) -> bool:
+    """Whether a Host of the workspace runs that no proxy restarts to load the code."""
+    from ..instances.registry import running_servers
+    from ..instances.workspace_servers import of_workspace
+    from .proxies import owners_of_host
+
+    return not all(map(owners_of_host, of_workspace(running_servers(folders().registry), workspace)))
 
 
 def _shown(asked: TrustQuestion, commands: tuple[str, ...]) -> tuple[str, ...]:

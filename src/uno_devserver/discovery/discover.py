@@ -100,7 +100,10 @@ def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery
     settings = session.settings()
     dotnet = session.dotnet()
     missing = (dotnet.issue,) if dotnet.issue and session.needs_dotnet else ()  # first: nothing is restored without it
-    issues = (*session.workspace.issues, *missing, *session.sdk.issues, *session.issues, *addins.issues)
+    packages = (*session.sdk.issues, *session.issues, *addins.issues)
+    if dotnet.absent:  # the bundled Host serves, which needs none of these
+        packages = tuple(issue.replace(severity=Severity.WARNING) for issue in packages)
+    issues = (*session.workspace.issues, *missing, *packages)
     return Discovery(
         session.workspace,
         session.sdk,

@@ -44,6 +44,11 @@ class DotNet(Value):
     source: str | None = None  # "installed", "asked" or "cache"
     issue: Issue | None = None
 
+    @property
+    def absent(self) -> bool:
+        """Whether there is no .NET SDK, instead of one that cannot be used."""
+        return self.issue is not None and self.issue.code == "DotNetNotFound" and not self.issue.fatal
+
 
 def resolve_dotnet(
     directory: str, environ: Mapping[str, str], *, cache_path: str, force: bool = False, trusted: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..issues import warning
+from ..issues import REMEDIES, warning
 from ..system.values import Value
 from .entry_points import AddInDiscovery, DiscoveredAddIn
 from .last_known_good import LastKnownGood
@@ -48,6 +48,12 @@ class MSBuild(Value):
     host_path: Callable[[], str | None]
     scratch: str
     environ: Mapping[str, str]
+
+    @property
+    def possible(self) -> bool:
+        from ..system.programs import find_program
+
+        return find_program("dotnet", self.environ) is not None
 
     def ask(self) -> AddInDiscovery:
         from .msbuild_query import ask_msbuild
@@ -89,6 +95,9 @@ def apply_fallbacks(
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
         return AddInDiscovery(kept, "cached", (warning("AddInDiscoveryFallback", message),))
+    if not msbuild.possible:
+        message = "No add-ins were found on disk. MSBuild may know more, but it needs .NET."
+        return AddInDiscovery((), None, (warning("AddInDiscoveryFallback", message, REMEDIES["DotNetNotFound"]),))
     if trusted():
         started = time.monotonic()
         outcome = msbuild.ask()

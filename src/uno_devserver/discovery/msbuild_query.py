@@ -11,7 +11,7 @@ import os
 import re
 import time
 
-from ..issues import Issue, warning
+from ..issues import REMEDIES, Issue, warning
 from ..system.files import FileProblem, remove_file
 from ..system.log import log
 from ..system.programs import find_program
@@ -48,7 +48,7 @@ def ask_msbuild(
     """The add-in paths that a build of the solution would use; `scratch` is the folder for the answer files."""
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
-        return _failed(solution, "no 'dotnet' was found on PATH")
+        return _failed(solution, "no 'dotnet' was found on PATH", REMEDIES["DotNetNotFound"])
     if projects and sdk_can_be_asked(environ):
         started = time.monotonic()
         answer = _evaluated(dotnet, projects, environ)
@@ -179,5 +179,6 @@ def _read_dump(path: str) -> tuple[str, ...]:
     return tuple(entries.values())
 
 
-def _failed(solution: str, reason: str) -> MSBuildAnswer:
-    return MSBuildAnswer((), (warning("MSBuildDiscoveryFailed", f"MSBuild gave no add-ins for {solution}: {reason}."),))
+def _failed(solution: str, reason: str, next_step: str = "") -> MSBuildAnswer:
+    message = f"MSBuild gave no add-ins for {solution}: {reason}."
+    return MSBuildAnswer((), (warning("MSBuildDiscoveryFailed", message, next_step),))

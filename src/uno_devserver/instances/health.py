@@ -212,7 +212,7 @@ def _how_to_start(facts: HealthFacts) -> str:
         return ""
     if workspace.kind is ResolutionKind.Ambiguous:
         return "Then run 'uno-devserver start --solution <path>'."
-    return "Resolve the other issues, then run 'uno-devserver start'; in a folder without Uno, just run it."
+    return "For an Uno app, resolve the other issues first. Then run 'uno-devserver start', which serves any folder."
 
 
 def _silence(facts: HealthFacts) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..issues import Issue, UserError, warning
+from ..issues import Issue, UserError, needs_bundled_host, warning
 from ..system.folders import folders
 from ..system.programs import find_program
 from ..system.values import Value
@@ -101,7 +101,11 @@ class _Planner:
         return dotnet_host(found.host.program, self._environ, roll_forward=found.host_requires_major_roll_forward)
 
     def _no_dotnet_host(self) -> HostProgram:
-        issues = [issue for issue in self._discover().issues if issue.fatal] or list(self._workspace.issues)
+        found = self._discover()
+        if found.dotnet is not None and found.dotnet.absent and found.dotnet.issue is not None:
+            issues = [found.dotnet.issue]
+        else:
+            issues = [issue for issue in found.issues if issue.fatal] or list(self._workspace.issues)
         reasons = " ".join(issue.message for issue in issues) or "This is no Uno workspace."
         next_step = issues[0].remediation if issues else "Use --host bundled, or go to an Uno workspace."
         raise UserError("HostBinaryNotFound", f"The workspace has no .NET Host. {reasons}", next_step)
@@ -132,9 +136,7 @@ class _Planner:
         if kind is HostKind.BUNDLED:
             paths = [*scripts, *paths]
         elif scripts:
-            names = ", ".join(os.path.basename(path) for path in scripts)
-            message = f"The workspace's Python add-ins are not loaded by a .NET Host: {names}."
-            self._issues.append(warning("AddInNeedsBundledHost", message))
+            self._issues.append(needs_bundled_host(scripts))
         if not paths and kind is not HostKind.BUNDLED and not (assemblies and _is_certain(assemblies)):
             return self._left_to_msbuild()
         value, lost = addins_value(list(dict.fromkeys(paths)), self._workspace.working_directory)
@@ -179,7 +181,9 @@ class _Planner:
         from ..discovery.discover import discover_addins
 
         found = discover_addins(self._discovery_request(), self._environ)
-        self._issues += found.issues
+        # Without .NET, what is missing could not be loaded anyway; that .NET is missing is an issue of its own.
+        if found.found or find_program("dotnet", self._environ) is not None:
+            self._issues += found.issues
         return found
 
 

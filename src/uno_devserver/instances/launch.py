@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..workspace.resolver import Workspace
     from .probe import Probe
+    from .registry import RegisteredServer
 
 READY_SECONDS = 30.0  # as in all launchers; a .NET Host that runs MSBuild comes close to it
 PORT_ATTEMPTS = 3  # another program rarely takes a port before the Host does; after three times something else is wrong
@@ -101,6 +102,7 @@ class RunningHost(Value):
     kind: HostKind | None  # None if the user named the program's path
     log_file: str | None = None
     left_out: tuple[str, ...] | None = None  # the add-ins with which it died; empty if it had to discover them itself
+    found: RegisteredServer | None = None  # the entry of a Host that was not launched
     # The fields below have values only if the Host was launched.
     child: Child | None = None
     program: HostProgram | None = None
@@ -351,6 +353,7 @@ class _Launcher:
                 workspace=self._request.folder,
                 left_out=left_out,
                 log_file=self._output.path,
+                names_addins=self._request.addins is not None,
                 control_channel=self._request.control_channel,
                 ports_below=self._request.workspace.own_directory if self._request.solution else None,
             )

@@ -13,12 +13,13 @@ import time
 from ..system.ports import LOOPBACK
 from ..system.processes import command_line, listens_on
 from ..system.values import Value
+from ..workspace.paths import same_place
 from .host_kind import HostKind
 from .local_http import REFUSED, HttpAnswer, NoHttpAnswer, http_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from .child_process import Child
     from .registry import RegisteredServer
@@ -81,6 +82,10 @@ class Probe(Value):
     @property
     def connected(self) -> bool:
         return self.mcp and not self.problem and not self.error
+
+    def lacks(self, paths: Iterable[str]) -> list[str]:
+        """Those of these add-ins that the Host was not told to load."""
+        return [path for path in paths if not any(same_place(path, addin.path) for addin in self.add_ins)]
 
 
 def probe_loaded(server: RegisteredServer) -> Probe:

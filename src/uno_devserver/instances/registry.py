@@ -45,6 +45,7 @@ class RegisteredServer(Value):
     workspace: str | None = None  # identifies the server of a workspace without a solution
     left_out: tuple[str, ...] | None = None  # the add-ins with which it died; empty if it had to discover them itself
     log_file: str | None = None  # the file for its output
+    names_addins: bool = False  # whether its launcher named add-ins, instead of those of the workspace
     control_channel: str | None = None  # the channel of the proxy that owns the Host and reloads its code
 
     @property
@@ -253,6 +254,7 @@ class _Scan:
             workspace=text_member(members.get("WorkspaceDirectory")),
             left_out=text_members(members.get("LeftOutAddIns")),
             log_file=text_member(members.get("LogFile")),
+            names_addins=members.get("NamesAddIns") is True,
             control_channel=text_member(members.get("ControlChannel")),
         )
 
@@ -330,6 +332,7 @@ def write_sidecar(
     workspace: str | None = None,
     left_out: tuple[str, ...] | None = None,
     log_file: str | None = None,
+    names_addins: bool = False,
     control_channel: str | None = None,
     ports_below: str | None = None,
     new: bool = False,
@@ -344,6 +347,7 @@ def write_sidecar(
     optional = {
         "LeftOutAddIns": None if left_out is None else list(left_out),
         "LogFile": log_file,
+        "NamesAddIns": True if names_addins else None,
         "ControlChannel": control_channel,
         PORTS_BELOW: ports_below,
     }

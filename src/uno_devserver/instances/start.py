@@ -319,6 +319,7 @@ def _reuse(
         kind_of(server.process_id, server.port),
         log_of(server),
         server.left_out,
+        server,
     )
 
 

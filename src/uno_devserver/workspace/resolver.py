@@ -58,6 +58,11 @@ class Workspace(Value):
         return self.kind in (ResolutionKind.CurrentDirectory, ResolutionKind.AutoDiscovered)
 
     @property
+    def undecided(self) -> bool:
+        """Whether several solutions fit equally well, and none is chosen."""
+        return self.solution is None and any(issue.code == "WorkspaceAmbiguous" for issue in self.issues)
+
+    @property
     def own_directory(self) -> str:
         """The real folder to which writing is confined: the working directory, unless a link led out to that."""
         asked, found = os.path.realpath(self.requested_directory), os.path.realpath(self.working_directory)
@@ -221,7 +226,8 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     same = [candidate for candidate in workspace.candidates if same_path(candidate, path)]
     if not same and not any(twins(candidate, path) for candidate in workspace.candidates):
         choice = f"Choose one of: {_listed(workspace.candidates)}." if workspace.candidates else ""
-        message = f"{path} is not a candidate: it is not among the solutions found for {directory}."
+        known = os.path.isfile(path)
+        message = f"{path} is not among the solutions of {directory}." if known else f"There is no solution {path}."
         issue = fatal("WorkspaceNotResolved", message, choice)
         return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
     solution = same[0] if same else path

@@ -407,7 +407,7 @@ def test_of_a_config_that_cannot_be_read_health_says_what_counts_until_then(
             [
                 "Hot Reload: on, swap, 12 files watched",
                 "Last Build: npm run build, today, failed; see /b.log",
-                "Last Reload: yesterday, well",
+                "Last Reload: yesterday, succeeded",
                 "Client Process: ready (process 7)",
             ],
         ),
@@ -417,7 +417,7 @@ def test_of_a_config_that_cannot_be_read_health_says_what_counts_until_then(
                 "packages": [{"files": 2}],
                 "lastRestart": {"at": "today", "ok": True, "problem": "a.py is not loaded."},
             },
-            ["Hot Reload: on, restart, 2 files watched", "Last Reload: today, in part: a.py is not loaded."],
+            ["Hot Reload: on, restart, 2 files watched", "Last Reload: today, loaded in part: a.py is not loaded."],
         ),
         (
             {

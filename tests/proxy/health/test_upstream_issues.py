@@ -173,7 +173,7 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
         CONNECTED.replace(hot_reload={"failing": [BUILD]}),
         {
             "ReloadFailed": (
-                "The server runs with its old code: npm run build of its new code failed, at today. What it printed is",
+                "The server runs with its old code: npm run build of its new code failed (today). What it printed is",
                 "printed is in /b.log. ",
                 "next tool call",
             )
@@ -181,15 +181,15 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     ),
     "a build that cannot run is told with its reason": (
         CONNECTED.replace(hot_reload={"failing": [NO_NPM]}),
-        {"ReloadFailed": ("failed, at today: npm is not on the PATH. ",)},
+        {"ReloadFailed": ("failed (today): npm is not on the PATH. ",)},
     ),
     "new code that does not start while the old serves": (
         CONNECTED.replace(hot_reload={"failing": [START]}),
-        {"ReloadFailed": ("The Host did not start with its new code, at today: It ended with exit code 1.",)},
+        {"ReloadFailed": ("The Host did not start with its new code (today): It ended with exit code 1.",)},
     ),
     "new code that does not start is told once": (
         FAILED.replace(hot_reload={"failing": [START]}),
-        {"HostCrashed!": ("The Host did not start with its new code, at today: it ended with exit code 3.",)},
+        {"HostCrashed!": ("The Host did not start with its new code (today): it ended with exit code 3.",)},
     ),
     "a client that is not ready is told with its log": (
         CONNECTED.replace(hot_reload={"client": CLIENT}),

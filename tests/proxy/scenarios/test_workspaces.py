@@ -531,6 +531,25 @@ def test_code_of_a_workspace_that_nobody_trusts_does_not_run_and_health_says_how
     assert not hostile.exists()
 
 
+def test_an_add_in_that_is_written_while_the_host_runs_needs_an_agreement_and_health_says_so(
+    strangers: Proxies, machine: Machine
+) -> None:
+    write(machine.workspace / "global.json", '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+    write(machine.workspace / "App.slnx", "<Solution />")
+    mark, addin = machine.root / "it-ran", machine.workspace / ".devtools" / "addins" / "spy.py"
+    client = strangers.start()
+    client.initialize()
+    client.wait_connected()
+    assert "WorkspaceNotTrusted" not in client.issue_codes(), "there is nothing to agree to"
+
+    write(addin, SPY.format(path=str(mark)))
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in str(report["issues"]), "aware of the new code")
+    assert not mark.exists()
+    addin.unlink()
+
+    client.wait_health(lambda report: not report["issues"], "content again")
+
+
 @pytest.mark.parametrize("first", [True, False], ids=["the first agreement ever", "one more"])
 def test_when_the_user_agrees_the_code_runs_within_a_moment(
     strangers: Proxies, hostile: Path, machine: Machine, first: bool

@@ -105,7 +105,9 @@ def _connection_issue(facts: ProxyFacts) -> Issue | None:
 
 def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     if facts.fallback:
-        return "No Host runs, because the proxy does not know its workspace.", INITIALIZE
+        undecided = facts.workspace is not None and facts.workspace.undecided
+        step = PROXY_STEPS["WorkspaceAmbiguous"] if undecided else INITIALIZE
+        return "No Host runs, because the proxy does not know its workspace.", step
     what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return STARTING.format(what), STARTING_STEP
@@ -146,7 +148,8 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
             return None  # that issue is the reason, and is reported by itself
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
-        cause = "An add-in that does not fit is the usual cause. " if is_host else ""
+        loads = facts.trusted or facts.discovery is None or bool(facts.discovery.addins.found)
+        cause = "An add-in that does not fit is the usual cause. " if is_host and loads else ""
         return fatal(CRASHED, message, f"{cause}{TRY_AGAIN}{_printed_in(upstream.log_file)}")
     if ending and ending.exit_code in STOPPED_CODES:
         message = f"{what} was stopped ({ending.reason}) and is being started again."
@@ -161,7 +164,7 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
 def _what_it_did(facts: ProxyFacts) -> str:
     failure = next((each for each in _reload_failures(facts) if each.get("step") == "start"), None)
     if failure is not None:
-        return f"did not start with its new code, at {failure.get('at')}"
+        return f"did not start with its new code ({failure.get('at')})"
     return "ended unexpectedly, again and again" if facts.generation else "does not start"
 
 
@@ -214,16 +217,17 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
     """Warnings that the connected server, or the client app, runs older code than there is on disk."""
     for failure in _reload_failures(facts):
         when, why = failure.get("at"), failure.get("problem")
-        because = f": {why}" if why else "."
+        quoted = f"\n{str(why).rstrip()}" if "\n" in str(why) else f" {why}"  # what the compiler says has its columns
+        because = f":{quoted}" if why else "."
         if failure.get("step") == "output":
             yield warning("ReloadFailed", f"{facts.upstream_name} may run older code than there is on disk.", str(why))
             continue
         if failure.get("step") == "start":
-            message = f"{facts.upstream_name} did not start with its new code, at {when}{because}"
+            message = f"{facts.upstream_name} did not start with its new code ({when}){because}"
         else:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
-            message = f"The {failure.get('role')} runs with its old code: {what}, at {when}{because}"
+            message = f"The {failure.get('role')} runs with its old code: {what} ({when}){because}"
         yield warning("ReloadFailed", f"{message}{_printed_in(failure.get('logFile'))}")
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):

@@ -225,6 +225,9 @@ class WorkspaceController:
                 return
             if not view.config.readable:
                 pass  # the config is being written
+            elif upstream.trusted is None and isinstance(upstream, HostUpstream):  # it had no code to agree to
+                new = not trusted and view.sources != 0
+                self._state.learn(trusted=False if new else None, refusal=view.refusal if new else "")
             elif trusted and self._state.facts.trusted is False:
                 self._state.learn(trusted=upstream.trusted, refusal="")
             elif not trusted and upstream.trusted is not False and (upstream.trusted or outdated):
