@@ -73,6 +73,33 @@ def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(ou
     assert Path(output.path).read_text() == "first\nsecond\n"
 
 
+def test_no_line_is_lost_while_the_last_ones_are_read_and_another_child_prints(output: Output) -> None:
+    code = "import os\nfor number in range(1500): os.write(1, b'{} %d\\n' % number)"
+    children = [_run(output, code.format(name)) for name in ("one", "two")]
+
+    while any(child.exit_code() is None for child in children):
+        children[0].printed()
+
+    lines = Path(output.path).read_text().splitlines()
+    for name in ("one", "two"):
+        assert [line for line in lines if line.startswith(name)] == [f"{name} {number}" for number in range(1500)]
+
+
+def test_the_output_of_one_that_still_runs_is_kept_beside_the_new_one(output: Output, tmp_path: Path) -> None:
+    wait = f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)"
+    child = _run(output, f"import os, time\nprint('old', flush=True)\n{wait}\nprint('end')")
+    wait_for(child.printed, "the first line")
+
+    new = Output(output.path)
+    _run(new, "print('new')").wait()
+    (tmp_path / "go").touch()
+    child.wait()
+    new.close()
+
+    assert Path(output.path).read_text().splitlines() == ["new"]
+    assert (tmp_path / "logs" / "host.previous.log").read_text().splitlines() == ["old", "end"]
+
+
 def test_an_output_that_somebody_empties_goes_on_at_its_beginning(output: Output) -> None:
     _run(output, "print('from a start before')").wait()
     wait = "signal.signal(10, lambda *_: None); print('old', flush=True); signal.pause()"

@@ -242,8 +242,7 @@ class _OutputLines:
 
     def new(self) -> list[str]:
         self._position = min(self._position, self._output.size())  # a file that is too large is shortened
-        os.lseek(self._output.handle, self._position, os.SEEK_SET)  # has no effect on writing, which always appends
-        chunk = os.read(self._output.handle, READ_BYTES)
+        chunk = self._output.read(self._position, READ_BYTES)
         self._position += len(chunk)
         if not chunk:
             return []

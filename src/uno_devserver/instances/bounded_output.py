@@ -46,6 +46,10 @@ class BoundedOutput(Output):
             self._closed = True
             super().close()
 
+    def read(self, start: int, count: int) -> bytes:
+        with self._lock:  # a write in between would move the position
+            return super().read(start, count)
+
     def wait(self, seconds: float) -> None:
         """Wait until all that the last child printed is written, but not for processes that keep its pipe open."""
         drained = self._drained  # another child may be started meanwhile

@@ -54,6 +54,10 @@ class Output:
 
     def sink(self) -> int:
         """A handle for a child to print to; the caller closes it."""
+        if sys.platform == "win32":
+            from ..system.file_sharing import open_to_append
+
+            return open_to_append(self.path)
         return os.dup(self.handle)
 
     def close(self) -> None:
@@ -66,8 +70,12 @@ class Output:
         """The last lines that were printed after the position `start`, or in the whole file if it was emptied since."""
         size = self.size()
         start = max(start if start <= size else 0, size - TAIL_BYTES)
+        return "\n".join(last_lines(self.read(start, TAIL_BYTES)))
+
+    def read(self, start: int, count: int) -> bytes:
+        """At most `count` bytes of what was printed, from the position `start` on."""
         os.lseek(self.handle, start, os.SEEK_SET)  # has no effect on writing, which always appends
-        return "\n".join(last_lines(os.read(self.handle, TAIL_BYTES)))
+        return os.read(self.handle, count)
 
 
 def last_lines(printed: bytes) -> tuple[str, ...]:

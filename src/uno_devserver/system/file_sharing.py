@@ -1,12 +1,14 @@
-"""Repeats steps with files that other programs have open. Imported only on Windows.
+"""Files that several programs have open at the same time. Imported only on Windows.
 
 There an open file cannot be opened, replaced or removed by others, unless every program that has it open allows that.
-Readers, virus scanners and indexers have files open for some milliseconds, so the step succeeds a little later.
+Readers, virus scanners and indexers have files open for some milliseconds, so a step that fails succeeds later.
+Files that we keep open are opened so that others may rename and remove them.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 TYPE_CHECKING = False
@@ -20,6 +22,10 @@ LIMIT_SECONDS = 1.0  # a reader needs some milliseconds, a virus scanner up to s
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.005
 # ERROR_ACCESS_DENIED (the file to replace is open, or is being removed), _SHARING_VIOLATION and _LOCK_VIOLATION
 EXCLUDED = (5, 32, 33)
+GENERIC_READ_AND_WRITE = 0xC000_0000
+FILE_GENERIC_WRITE, FILE_WRITE_DATA, FILE_READ_ATTRIBUTES = 0x12_0116, 0x2, 0x80
+SHARED = 7  # for reading, writing and deleting, which includes renaming
+OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL = 4, 0x80
 
 
 def repeated(step: Callable[[], T], path: str) -> T:
@@ -41,3 +47,26 @@ def repeated(step: Callable[[], T], path: str) -> T:
 def is_exclusion(error: PermissionError) -> bool:
     """Whether another program may have the file open; `os.open` does not tell Windows' own code, but what it means."""
     return getattr(error, "winerror", None) in (None, *EXCLUDED)
+
+
+def open_shared(path: str, flags: int) -> int:
+    """Open a file to read and write it, with the flags of `os.open`; create it if it is missing. Raises OSError."""
+    return _open(path, GENERIC_READ_AND_WRITE, flags)
+
+
+def open_to_append(path: str) -> int:
+    """Open a file so that each write appends, also that of a child which inherits the handle; raises OSError.
+
+    `O_APPEND` is a matter of the C runtime here, and a child does not inherit it: it would write where it, or this
+    process, stopped last.
+    """
+    return _open(path, FILE_GENERIC_WRITE & ~FILE_WRITE_DATA | FILE_READ_ATTRIBUTES, os.O_APPEND)
+
+
+def _open(path: str, access: int, flags: int) -> int:
+    assert sys.platform == "win32"
+    import _winapi
+    import msvcrt
+
+    handle = _winapi.CreateFile(path, access, SHARED, _winapi.NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, _winapi.NULL)
+    return msvcrt.open_osfhandle(handle, flags)

@@ -78,7 +78,7 @@ def write_own(path: str, data: bytes, *, new: bool = False, durable: bool = True
 def open_own(path: str, flags: int = 0) -> int:
     """Open a file in one of our folders to read and write it, and create it if it is missing; raises OSError."""
     make_own_folder(os.path.dirname(path))
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS | getattr(os, "O_BINARY", 0) | flags, 0o600)
+    handle = _open(path, flags)
     try:
         status = os.fstat(handle)
         if is_foreign(status):
@@ -88,6 +88,14 @@ def open_own(path: str, flags: int = 0) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def _open(path: str, flags: int) -> int:
+    if sys.platform == "win32":
+        from .file_sharing import open_shared
+
+        return open_shared(path, flags)
+    return os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS | flags, 0o600)
 
 
 def secure_folder(folder: str) -> None:
