@@ -49,24 +49,24 @@ def is_exclusion(error: PermissionError) -> bool:
     return getattr(error, "winerror", None) in (None, *EXCLUDED)
 
 
-def open_shared(path: str, flags: int) -> int:
-    """Open a file to read and write it, with the flags of `os.open`; create it if it is missing. Raises OSError."""
-    return _open(path, GENERIC_READ_AND_WRITE, flags)
+if sys.platform == "win32":  # repeating is tested elsewhere, too
 
+    def open_shared(path: str, flags: int) -> int:
+        """Open a file to read and write it, with the flags of `os.open`; create it if it is missing. Raises OSError."""
+        return _open(path, GENERIC_READ_AND_WRITE, flags)
 
-def open_to_append(path: str) -> int:
-    """Open a file so that each write appends, also that of a child which inherits the handle; raises OSError.
+    def open_to_append(path: str) -> int:
+        """Open a file so that each write appends, also that of a child which inherits the handle; raises OSError.
 
-    `O_APPEND` is a matter of the C runtime here, and a child does not inherit it: it would write where it, or this
-    process, stopped last.
-    """
-    return _open(path, FILE_GENERIC_WRITE & ~FILE_WRITE_DATA | FILE_READ_ATTRIBUTES, os.O_APPEND)
+        `O_APPEND` is a matter of the C runtime here, and a child does not inherit it: it would write where it, or this
+        process, stopped last.
+        """
+        return _open(path, FILE_GENERIC_WRITE & ~FILE_WRITE_DATA | FILE_READ_ATTRIBUTES, os.O_APPEND)
 
+    def _open(path: str, access: int, flags: int) -> int:
+        import _winapi
+        import msvcrt
 
-def _open(path: str, access: int, flags: int) -> int:
-    assert sys.platform == "win32"
-    import _winapi
-    import msvcrt
-
-    handle = _winapi.CreateFile(path, access, SHARED, _winapi.NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, _winapi.NULL)
-    return msvcrt.open_osfhandle(handle, flags)
+        always, ordinary = OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL
+        handle = _winapi.CreateFile(path, access, SHARED, _winapi.NULL, always, ordinary, _winapi.NULL)
+        return msvcrt.open_osfhandle(handle, flags)
