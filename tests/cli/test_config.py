@@ -513,6 +513,7 @@ TYPES: dict[FieldKind, dict[str, Any]] = {
 DEFAULTS = {
     "mcpServer.startupTimeout": ServerCommand().startup_timeout_ms,
     "mcpServer.silenceTimeout": ServerCommand().silence_timeout_ms,
+    "mcpServer.standby": ServerCommand().standby,
     "hotReload.enabled": HotReloadSettings().enabled,
     "hotReload.restartDelay": HotReloadSettings().restart_delay_ms,
     "hotReload.mcpStatusTimeout": HotReloadSettings().status_timeout_ms,

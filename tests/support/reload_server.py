@@ -3,8 +3,9 @@
     serve("one", "/tmp/journal")        # the tool `answer` says "one"
 
 It speaks both eras. What happens to it is a line of the journal, with the time of the machine's one clock. Habits that
-an edit may give it: it `dies` at its start, is `silent`, `waits` with its start for the file `start` beside the
-journal, and has with `tool:<name>` one tool more.
+an edit may give it: it `dies` at its start, or if it is not `alone`, is `silent`, `tells` its process id in a log
+message with each list and call, `waits` with its start for the file `start` beside the journal, and has with
+`tool:<name>` one tool more.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Server:
 
     def run(self) -> None:
         note(self._journal, "start", answer=self._answer, cwd=os.getcwd(), beside=_living(self._journal))
+        if "alone" in self._habits and _living(self._journal, but=os.getpid()):
+            raise RuntimeError("another one runs")
         if "dies" in self._habits:
             raise RuntimeError(f"{self._answer} cannot begin")
         if "waits" in self._habits:
@@ -73,6 +76,9 @@ class Server:
         if result is None:
             self._write({"id": message["id"], "error": {"code": -32601, "message": "no such method"}})
             return
+        if "tells" in self._habits and message["method"] in ("tools/list", "tools/call"):
+            told = {"level": "warning", "data": f"pid {os.getpid()}"}
+            self._write({"method": "notifications/message", "params": told})
         if f"{META}protocolVersion" in (params.get("_meta") or {}):
             result = {"resultType": "complete", **result, "_meta": {f"{META}serverInfo": _info()}}
         self._write({"id": message["id"], "result": result})
@@ -107,13 +113,13 @@ class Server:
         return self._answer
 
 
-def _living(journal: str) -> list[str]:
+def _living(journal: str, but: int = 0) -> list[str]:
     """The answers of servers that were started earlier, and still run."""
     if not os.path.exists(journal):
         return []
     with open(journal, encoding="utf-8") as stream:
         started = [event for event in map(json.loads, stream) if event["event"] == "start"]
-    return [event["answer"] for event in started if os.path.exists(f"/proc/{event['pid']}")]
+    return [event["answer"] for event in started if event["pid"] != but and os.path.exists(f"/proc/{event['pid']}")]
 
 
 def _info() -> dict[str, str]:

@@ -80,7 +80,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
             "command": "node", "args": ["a", ""], "env": {"A": "1", "B": ""}, "cwd": "../server/run",
             "envFile": "../.env", "url": "http://localhost:8000/mcp", "headers": {"X-Key": "${A}"},
             "build": "make 'all of it'",
-            "startupTimeout": 1, "silenceTimeout": 86400000,
+            "startupTimeout": 1, "silenceTimeout": 86400000, "standby": false,
           },
           "client": {"command": "code", "args": ["."], "cwd": "../app", "readyPattern": "ready|go"},
           "hotReload": {

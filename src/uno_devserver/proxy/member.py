@@ -212,6 +212,9 @@ class Member:
         if self._reloader is not None:
             await self._reloader.before_launch()
 
+    async def runs_current_code(self) -> bool:
+        return self._reloader is None or await self._reloader.runs_current_code()
+
     def ends_on_purpose(self) -> bool:
         return self._reloader is not None and self._reloader.ends_on_purpose()
 

@@ -113,6 +113,7 @@ class ProxyFacts(Value):
     issues: tuple[Issue, ...] = ()  # why the last start failed, until one succeeds; and other problems
     named: str | None = None  # the upstream at the beginning of a sentence; None for `options.upstream_name`
     upstream: UpstreamFacts | None = None  # the present one or, if it ended, the last; None if none was started
+    standby: int | None = None  # the process id of the server that takes over if the present one crashes
     host: Probe | None = None  # the Host's own report, where it was asked
     left_out: tuple[str, ...] | None = None  # add-ins that the Host had to be launched without
     without_mcp: bool = False  # whether the upstream answers over HTTP, but has no /mcp

@@ -64,6 +64,7 @@ class ServerCommand(Value):
     build: tuple[str, ...] | None = None  # None for the build of the package; empty if nothing is built
     startup_timeout_ms: int = 30_000  # from the start of the process to its first answer
     silence_timeout_ms: int = 300_000  # a call of which nothing is heard for this long is cancelled
+    standby: bool = False  # whether a second one is kept ready, which replaces one that crashes
 
 
 class ClientCommand(Value):
@@ -235,6 +236,7 @@ FIELDS = (
     Field("mcpServer", "build", "build", FieldKind.BUILD),
     Field("mcpServer", "startupTimeout", "startup_timeout_ms", FieldKind.NUMBER, 1, LONGEST_STARTUP_MS),
     Field("mcpServer", "silenceTimeout", "silence_timeout_ms", FieldKind.NUMBER, 1, LONGEST_SILENCE_MS),
+    Field("mcpServer", "standby", "standby", FieldKind.SWITCH),
     Field("client", "command", "command", FieldKind.PROGRAM),
     Field("client", "args", "args", FieldKind.TEXTS),
     Field("client", "cwd", "cwd", FieldKind.FOLDER),
@@ -479,6 +481,8 @@ class _ConfigReader:
             self._report((*section, "url"), why)
             self._given.discard("mcpServer.url")
             return config.replace(server=server.replace(url=None))
+        if server.standby and server.url is not None:
+            self._report((*section, "standby"), "a server that listens at a URL cannot run twice")
         if server.headers and server.url is None:
             self._report((*section, "headers"), f"they are sent to {config.section}.url, which is not given")
         return config

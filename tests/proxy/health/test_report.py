@@ -89,6 +89,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
             "version": "6.5.153",
             "protocolVersion": None,
             "transport": None,
+            "standby": None,
         },
         "toolCount": 7,
         "listsFresh": True,

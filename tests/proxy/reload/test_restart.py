@@ -27,7 +27,7 @@ from uno_devserver.proxy.calls.forwarder import Forwarder
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.lists.tool_changes import compare_tools
 from uno_devserver.proxy.options import ProxyOptions
-from uno_devserver.proxy.reload.restart import Swap
+from uno_devserver.proxy.reload.second_server import SecondServer
 from uno_devserver.proxy.upstream.base import Ending, RunningUpstream, StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits
@@ -582,7 +582,7 @@ async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stoppe
 class Beside:
     def __init__(self, folder: Path, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
         self.kept = Kept(folder, None, limits=SWIFT.replace(swap_seconds=seconds, last_words_seconds=0.05))
-        self.swap = Swap(self.kept.keeper, upstream)
+        self.swap = SecondServer(self.kept.keeper, upstream, self.kept.keeper.promote)
 
     @property
     def promoted(self) -> RunningUpstream | None:

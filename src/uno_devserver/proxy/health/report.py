@@ -147,6 +147,7 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
             "version": upstream.version,
             "protocolVersion": upstream.protocol_version,
             "transport": upstream.transport,
+            "standby": facts.standby,
         },
         "toolCount": facts.tool_count if facts.serves else sum(member.tool_count for member in facts.members),
         "listsFresh": facts.lists_fresh if facts.serves else all(member.lists_fresh for member in facts.members),

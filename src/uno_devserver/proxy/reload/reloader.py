@@ -161,6 +161,10 @@ class Reloader:
             content = await run_in_thread(lambda: content_at_launch(self._options, None, os.environ))
             self._content = UNKNOWN if content and time.monotonic() > deadline else content
 
+    async def runs_current_code(self) -> bool:
+        """Whether the code on disk is that of the connected upstream, as far as we watch it."""
+        return self._own is None or await self._own.runs_current_code()
+
     def start_settled(self) -> None:
         """A start has succeeded, or failed for good."""
         if self._own is not None and not self._restarting:

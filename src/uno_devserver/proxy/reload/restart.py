@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import RestartResult
-from ...protocol.client.connection import ServerDescription, UnusableServer
 from ...system.event_loop import Tasks, run_in_thread
 from ...system.log import log
 from ...workspace.config import Strategy
@@ -20,8 +19,7 @@ from ..lists.tool_changes import compare_tools
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
-from ..upstream.keeper import SupervisedUpstream, UpstreamLists
-from ..upstream.launcher import Launcher, LaunchFailed, Launching, Ready
+from .second_server import SecondServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
     from ...workspace.config import HotReloadSettings
     from ..calls.call_queue import CallQueue
     from ..lists.merge import Entries
-    from ..upstream.base import RunningUpstream, Upstream
-    from ..upstream.keeper import Event, Keeper
-    from ..upstream.launcher import Report
+    from ..upstream.keeper import Keeper
 
 PEERS_SECONDS = 5.0  # for the calls of other proxies to finish before their Host is restarted
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
@@ -130,7 +126,7 @@ class Restarter:
             return await self._renew(0.0, new_code)
         before = keeper.publisher.offered.tools
         upstream.renegotiate()
-        swap = keeper.swap = Swap(keeper, upstream)
+        swap = keeper.swap = SecondServer(keeper, upstream, keeper.promote)
         try:
             await keeper.owner.before_launch()
             failure = await swap.run()
@@ -164,115 +160,3 @@ class Restarter:
         difference = compare_tools(before, self._keeper.publisher.offered.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return RestartResult(True, lists=difference.verdict, tools=difference)
-
-
-class Swap:
-    """Starts a new server beside the serving one, and promotes it when its lists were read.
-
-    A new server that does not become ready is stopped with all its processes; the serving one is not affected.
-    """
-
-    def __init__(self, keeper: Keeper, upstream: Upstream) -> None:
-        self._keeper = keeper
-        self._upstream = upstream
-        self._launcher = Launcher(keeper.proxy_state.timeline)
-        self._loop = asyncio.get_running_loop()
-        self._attempt = 0
-        self._started: asyncio.Future[RunningUpstream | None] = self._loop.create_future()  # None: the start failed
-        self._failure: asyncio.Future[RestartResult | None] = self._loop.create_future()  # None: it was promoted
-        self._candidate: SupervisedUpstream | None = None
-        self._listed: UpstreamLists | None = None
-        self._stray_line = ""  # the last line of the new server that is no message
-        self._tasks = Tasks()
-
-    async def run(self) -> RestartResult | None:
-        """Return None when the new server was promoted, or the failure when it was stopped."""
-        limits = self._keeper.limits
-        seconds = limits.swap_seconds + limits.additional_seconds(self._upstream.startup_seconds)
-        self._launcher.report_to(self._loop, self._on_report)
-        if not self._failure.done():  # it may have been aborted before it began
-            self._start()
-        await asyncio.wait((self._failure,), timeout=seconds)
-        self.abort(f"The new server was not ready within {seconds:g} s.")
-        failure = self._failure.result()
-        return failure and failure.replace(last_lines=await self._stop() or failure.last_lines)
-
-    def abort(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
-        """Fail for this reason, unless there is an outcome."""
-        if not self._failure.done():
-            self._failure.set_result(RestartResult(False, problem, last_lines, kept=True))
-
-    def _start(self) -> None:
-        self._attempt += 1
-        self._launcher.start(self._attempt, self._upstream)
-
-    def _on_report(self, report: Report) -> None:
-        if isinstance(report, Ready):
-            self._on_ready(report.running)
-        elif isinstance(report, LaunchFailed):
-            if not self._started.done():
-                self._started.set_result(None)
-            ending = report.failure.ending
-            self.abort(str(report.failure), ending.last_lines if ending else ())
-        elif isinstance(report, Launching):
-            log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
-        elif report.attempt == self._attempt:
-            log.debug(f"the new server wrote a line that is not a message: {report.line}")
-            self._stray_line = report.line
-            self._report_stray_line()
-
-    def _on_ready(self, running: RunningUpstream) -> None:
-        if self._started.done():  # too late: the swap has failed
-            self._tasks.start(running.stop())
-            return
-        self._started.set_result(running)
-        if not self._failure.done():
-            self._candidate = SupervisedUpstream(self._keeper, running, self._on_event)
-            self._candidate.start()
-
-    def _on_event(self, candidate: SupervisedUpstream, event: Event) -> None:
-        if self._failure.done():
-            return
-        if isinstance(event, UpstreamLists):
-            self._listed = event
-        elif isinstance(event, ServerDescription):
-            if self._listed is None or "tools" not in self._listed.lists:
-                self.abort("The new server answers, but its tools cannot be listed.")
-            else:
-                self._failure.set_result(None)
-                self._keeper.promote(candidate, self._listed)
-                self._report_stray_line()
-        elif isinstance(event, UnusableServer):
-            self.abort(f"The new server cannot be used over MCP: {str(event).rstrip('.')}.")
-        elif event.other_era_next and self._attempt == 1:  # the next start begins with `initialize`
-            candidate.release()
-            self._tasks.start(candidate.running.stop())
-            self._candidate, self._started, self._stray_line = None, self._loop.create_future(), ""
-            self._start()
-        else:
-            self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
-
-    def _report_stray_line(self) -> None:
-        """Publish the last line that is not a message, if the new server is the serving one."""
-        candidate = self._candidate
-        if candidate is not None and candidate.running is self._keeper.running and self._stray_line:
-            self._keeper.proxy_state.report_stray_line(self._stray_line)
-
-    async def _stop(self) -> tuple[str, ...]:
-        """Stop the new server; return the last lines that it printed."""
-        self._launcher.give_up()
-        if self._candidate is not None:
-            self._candidate.release()
-        seconds = self._keeper.limits.last_words_seconds
-        await asyncio.wait((self._started,), timeout=seconds)
-        if not self._started.done():
-            self._started.set_result(None)
-        running = self._started.result()
-        if running is None:
-            return ()
-        await running.stop()
-        try:
-            async with asyncio.timeout(seconds):
-                return (await running.ended()).last_lines
-        except TimeoutError:
-            return ()

@@ -90,6 +90,7 @@ class Upstream:
         raise NotImplementedError
 
     remote = False  # whether others start it, so that it is looked for at intervals
+    standby = False  # whether a second one is kept ready, which replaces one that crashes
     far = False  # whether it is on another machine, so that these intervals grow
 
     async def until_other_credentials(self) -> None:

@@ -159,6 +159,7 @@ class ConfiguredUpstream(Upstream):
             raise StartFailure(found, final=True)
         own = config.server or ServerCommand()
         self.startup_seconds = config.startup_seconds or Upstream.startup_seconds
+        self.standby = own.standby and own.url is None
         if not isinstance(self._command, CommandUpstream) or (found, own) != self._started:
             self._started = found, own
             self._command = CommandUpstream(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..announcements import Announcements
     from ..lists.merge import Entries
     from ..lists.publisher import ListPublisher, ServerLists
-    from ..reload.restart import Swap
+    from ..reload.second_server import SecondServer, Standby
     from ..state import ProxyState
     from ..workspace.controller import WorkspaceController
     from .base import RunningUpstream, Upstream
@@ -63,6 +63,7 @@ class Owner(Protocol):
     def upstream_replaced(self) -> None: ...  # another was connected; the old one still answers its open requests
     async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
     async def before_launch(self) -> None: ...  # an upstream is about to be started, and will read its code
+    async def runs_current_code(self) -> bool: ...  # the code on disk is that of the connected upstream
     def ends_on_purpose(self) -> bool: ...  # another proxy restarts the upstream, so its end is not a crash
     def launched(self, running: RunningUpstream | None) -> None: ...  # started or found; None if the start failed
     def lists_were_read(self) -> None: ...
@@ -88,7 +89,7 @@ class Keeper:
         self.upstream = upstream
         self.problem = ""  # why there is no upstream, while Degraded
         self.generation = 0  # counts the upstreams that were connected
-        self.swap: Swap | None = None  # set while another upstream is started in addition to the present one
+        self.swap: SecondServer | None = None  # set while another upstream is started in addition to the present one
         self.owner = owner
         self.lifecycle = lifecycle
         self.proxy_state = state
@@ -102,6 +103,7 @@ class Keeper:
         self._published = lifecycle.state
         self._changed = asyncio.Event()  # set, and replaced, when waiting tasks should check their condition
         self._current: SupervisedUpstream | None = None
+        self._standby: Standby | None = None  # replaces the present upstream if that crashes
         self._stops = Tasks()
         self._later_stops = Tasks()  # tasks that stop replaced upstreams, which still answer requests
         self._all_stop = asyncio.Event()  # set when these must stop at once
@@ -142,6 +144,7 @@ class Keeper:
 
     def renew(self, after: float = 0.0, *, new_code: bool = False) -> None:
         """Stop the upstream, if it is owned, and start it after a pause; `new_code`: it has not run with it yet."""
+        self._end_standby()
         announcement = f"{self.named} is restarted{' with the new code' if new_code else ''}."
         self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after, new_code=new_code))
         self.proxy_state.learn(reloads=self.lifecycle.reloads)
@@ -149,6 +152,7 @@ class Keeper:
     def _switch_to(self, upstream: Upstream | None) -> None:
         if self.swap is not None:
             self.swap.abort(NOT_WANTED)
+        self._end_standby()
         self.proxy_state.forget_upstream()
         self.upstream = upstream
 
@@ -184,6 +188,7 @@ class Keeper:
         self.carry_out(self.lifecycle.shut_down())
         if self.swap is not None:
             self.swap.abort(NOT_WANTED)
+        self._end_standby()
         self._all_stop.set()
         await self._until(lambda: not self._pending and self.swap is None)
         await self._stops.wait(self.limits.stop_seconds)
@@ -260,7 +265,7 @@ class Keeper:
             elif isinstance(action, Connect):
                 assert self._current is not None
                 self._current.start()
-            else:
+            elif not self._take_standby(action):
                 self._tasks.start(self._start(action))
         self._publish_state()
 
@@ -321,6 +326,46 @@ class Keeper:
             await asyncio.sleep(min(growth * limits.find_again_seconds, limits.longest_find_seconds))
         self._looks += 1
         self.wanted(at_once=denied)
+
+    # The standby: a second upstream that is ready when the present one crashes.
+
+    def _take_standby(self, start: Start) -> bool:
+        """Let the standby be the upstream that is to be started; return False if there is none that is ready."""
+        taken = self._standby.take() if self._standby is not None else None
+        if taken is None:
+            return False
+        self._publish_state()  # that the former one is not connected any more
+        self._standby = None
+        self._current, listed = taken
+        self._current.report, self._current.attempt = self._on_event, start.attempt
+        self.owner.launched(self._current.running)
+        self.lifecycle.ready(start.attempt)
+        self._publish_lists(listed)
+        self._on_connected(self._current, listed.server)
+        return True
+
+    def _begin_standby(self) -> None:
+        """Start a standby of the upstream that was connected, instead of that of a former one."""
+        self._end_standby()
+        running = self.running
+        if self.upstream is None or not self.upstream.standby or running is None or not running.owned:
+            return
+        from ..reload.second_server import Standby  # few servers have one
+
+        self._standby = Standby(self, self.upstream)
+
+    def _end_standby(self) -> None:
+        if self._standby is not None:
+            self._later_stops.start(self._standby.stop())
+            self._standby = None
+            self.proxy_state.learn(standby=None)
+
+    def standby_ended(self, *, again: bool) -> None:
+        """Called when the standby has ended by itself; `again`: it lived long enough to be started again."""
+        self.proxy_state.learn(standby=None)
+        log.warn(f"The server that stood by for {self.named} has ended{'; another is started' if again else ''}.")
+        if again:
+            self._begin_standby()
 
     # Reports of the launcher.
 
@@ -474,6 +519,7 @@ class Keeper:
             without_mcp=False,
         )
         self.announcements.recovered()
+        self._begin_standby()
         if self.owner.workspace is not None:
             self.owner.workspace.introduced(server.info.get("name"))
         elif self.proxy_state.facts.options.server is not None:
@@ -534,14 +580,25 @@ ReportEvent = Callable[["SupervisedUpstream", Event], None]
 class SupervisedUpstream:
     """Supervises one running upstream: reports its events until `release` is called."""
 
-    def __init__(self, keeper: Keeper, running: RunningUpstream, report: ReportEvent, attempt: int = 0) -> None:
-        """`attempt`: its number in the lifecycle."""
+    def __init__(
+        self,
+        keeper: Keeper,
+        running: RunningUpstream,
+        report: ReportEvent,
+        attempt: int = 0,
+        *,
+        peer: Peer | None = None,
+    ) -> None:
+        """`attempt`: its number in the lifecycle. `peer`: represents all clients to it, if they share a conversation
+        and the keeper's owner does not.
+        """
         self.running = running
         self.report = report
         self.attempt = attempt
         self.server: ServerDescription | None = None
         self.reader: ListReader | None = None  # None until a conversation has begun
         self._keeper = keeper
+        self._peer = peer or keeper.owner.shared_peer
         self._tasks = Tasks()
 
     def start(self) -> None:
@@ -570,7 +627,7 @@ class SupervisedUpstream:
 
     async def _converse(self) -> None:
         client = await self._keeper.client_info()
-        peer = self._keeper.owner.shared_peer if self.running.endpoint is None else None
+        peer = self._peer if self.running.endpoint is None else None
         self.reader = ListReader(self.running, peer, client, take=self._on_lists)
         try:
             await self.reader.run(self._on_connected)
