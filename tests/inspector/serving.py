@@ -19,7 +19,7 @@ from uno_devserver.issues import Issue
 from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.protocol.http.sse import EventReader, SseEvent
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 OTHER_PROXY = 4711  # the process id of one that has a page
 OTHER_URL = "http://localhost:6275/?code=other"
 

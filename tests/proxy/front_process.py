@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 15.0  # for what takes milliseconds on an idle machine
+PATIENCE = 60.0  # for what takes milliseconds on an idle machine
 
 # Answers what it is asked, until it is told to end; ODD_ENGINE makes it do something else.
 PROGRAM = """

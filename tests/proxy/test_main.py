@@ -25,7 +25,7 @@ from uno_devserver.system.folders import folders
 from .front_process import PATIENCE, FrontProcess, command
 
 GONE_SECONDS = 0.3  # what is promised from the end of the input on
-BUSY = 5  # times longer on a machine that runs other tests
+BUSY = 20  # times longer on a machine that runs other tests
 
 ECHO = {"name": "echo", "arguments": {"x": 1}}
 

@@ -24,6 +24,7 @@ from support.files import write
 from support.machine import Machine
 from support.privileges import SETPRIV
 from support.proxies import Proxies, ProxyClient
+from support.reloading import hot
 from support.waiting import wait_for
 
 from .victim import program
@@ -92,7 +93,7 @@ def machine() -> Iterator[Machine]:
 def test_another_user_reaches_no_port_no_socket_and_no_file(machine: Machine) -> None:
     with Proxies(machine) as proxies:
         os.chmod(machine.environment["TMPDIR"], 0o1777)  # as /tmp is
-        client = proxies.connected("--http", "0", "--inspector", "0")
+        client = hot(proxies, "--http", "0", "--inspector", "0")  # its control channel is open then
         entry = next((machine.data / "Uno Platform" / "DevServers").glob("devserver-*[0-9].json"))
         host_port = json.loads(entry.read_text())["Port"]
         ports = [host_port, *_ports_of(client)]

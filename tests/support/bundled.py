@@ -18,7 +18,7 @@ from typing import Any
 from support.machine import SLOWNESS, home_variables
 from support.waiting import wait_for
 
-PATIENCE = 20.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
+PATIENCE = 60.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 HOST = [sys.executable, "-P", "-m", "uno_devserver.host"]
 BOTH = "application/json, text/event-stream"
 KEPT_AWAY = ("UNO_DEVSERVER_", "PYTHONUNBUFFERED")  # flags of a Host, and what would hide a line that is not flushed

@@ -9,7 +9,7 @@ from pathlib import Path
 from support.files import write
 
 PROGRAM = Path(__file__).parents[1] / "protocol" / "client" / "official_server.py"
-PATIENCE = 20.0
+PATIENCE = 60.0
 TOKEN = "right-token-1234"
 
 

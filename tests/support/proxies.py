@@ -31,7 +31,7 @@ from support.hosts import is_running
 from support.machine import DATA_HOME, SLOWNESS, Machine
 from uno_devserver.system.folders import folders
 
-PATIENCE = 20.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
+PATIENCE = 60.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 END_SECONDS = 6.0 * SLOWNESS  # for everything to be gone when a proxy has ended; idle machines take one at most
 COMMAND = str(Path(sys.executable).parent / "uno-devserver")
 NEWEST_HANDSHAKE = "2025-11-25"

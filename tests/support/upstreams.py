@@ -237,6 +237,9 @@ class Kept:
         if self.reloader is not None:
             await self.reloader.before_launch()
 
+    async def runs_current_code(self) -> bool:
+        return True
+
     def ends_on_purpose(self) -> bool:
         return self.ends_on_purpose_now or (self.reloader is not None and self.reloader.ends_on_purpose())
 

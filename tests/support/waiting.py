@@ -9,7 +9,7 @@ from typing import Any
 
 from support.machine import SLOWNESS
 
-PATIENCE = 30.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
+PATIENCE = 60.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 
 
 async def until(condition: Callable[[], object], what: str = "the awaited condition") -> None:

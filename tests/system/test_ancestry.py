@@ -11,7 +11,7 @@ from support.servers import Processes
 from uno_devserver.system import ancestry, proc
 from uno_devserver.system.ancestry import Ancestor, ancestors, wait_for_end
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def ancestor(pid: int) -> Ancestor:

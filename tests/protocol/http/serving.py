@@ -16,7 +16,7 @@ from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.protocol.http.server_connection import HttpLimits
 
 T = TypeVar("T")
-PATIENCE = 10.0  # seconds after which a test gives up waiting
+PATIENCE = 60.0  # seconds after which a test gives up waiting
 
 
 class Reply:

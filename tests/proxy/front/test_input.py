@@ -21,7 +21,7 @@ from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledI
 if sys.platform != "win32":
     import pty
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 LINES = [b'{"id":1}', b'{"id":2}', b'{"id":3}']
 DATA = b'{"id":1}\n{"id":2}\r\n\n{"id":3}'
 

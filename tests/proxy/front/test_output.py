@@ -17,7 +17,7 @@ from uno_devserver.proxy.front.output import CROWDED_BYTES, ClientOutput
 if sys.platform != "win32":
     import fcntl
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 LARGE = b"x" * 1_000_000  # more than any pipe takes at once
 
 

@@ -284,6 +284,7 @@ def test_tools_that_a_command_removes_are_gone(proxies: Proxies, era: str) -> No
 @COMMANDS
 def test_what_a_command_says_of_itself_is_passed_on(proxies: Proxies, era: str) -> None:
     client = start_command(proxies, era, False)
+    client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue on disk")
     client.close_stdin()
     client.exit_code()
 

@@ -31,7 +31,7 @@ if sys.platform != "win32":
     import resource
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
-PATIENCE = 20.0
+PATIENCE = 60.0
 # Quick, and with so long an interval between looks that only a notification can be what woke it.
 NOTIFIED = WatcherLimits(quiet_seconds=0.05, scan_seconds=600)
 LOOKING = WatcherLimits(quiet_seconds=0.05, scan_seconds=0.05, scan_share=1.0)
