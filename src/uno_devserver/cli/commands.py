@@ -176,7 +176,7 @@ COMMANDS = (
         "Show the SDK, Host, add-ins and running servers of the workspace",
         "disco:run",
         (
-            Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
+            Option(("--addins-only",), "Print only the .NET add-ins' paths, separated by ';' (with --json: an array)"),
             _SOLUTION,
             Option(("--force",), "Ask 'dotnet --version' again instead of using the cached answer"),
             Option(("--verify",), "Also ask MSBuild for the add-ins, and show where it differs; needs 'trust'"),

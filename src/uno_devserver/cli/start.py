@@ -212,6 +212,7 @@ def _result(
     }
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
+    rows += [Row("host", running.kind.value)] if program is None and running.kind else []
     if running.child is not None:
         count = str(len(running.addins)) if running.left_out is None else "left out, because the Host died with them"
         rows.append(Row("addIns", _loaded(running.report) or count))
