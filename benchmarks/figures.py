@@ -92,9 +92,10 @@ def save(name: str, rounds: int, rows: Sequence[Mapping[str, object]], report: s
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "rounds": rounds,
-        "rows": rows,
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+    lines = ",\n".join(json.dumps(row) for row in rows)  # a row a line: hundreds of samples a row are for programs
+    text = f'{json.dumps(data)[:-1]}, "rows": [\n{lines}\n]}}\n'
+    (RESULTS / f"{name}.json").write_text(text, "utf-8")
     begin, end = f"<!-- {name} figures: written with --save -->", f"<!-- end of {name} figures -->"
     for page in PAGES:
         before, found, rest = page.read_text("utf-8").partition(begin)
