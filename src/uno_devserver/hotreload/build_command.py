@@ -5,13 +5,14 @@ Packages of the same repository whose build output it uses are built first.
 
 A .NET project is built without a restore if the inputs of the last restore are unchanged.
 
-The files are read at each call, and nothing is run. If the build cannot run, `problem` says why.
+The files are read at each call, and nothing is run. If the build cannot run, `problem` says why. A build that failed is
+repeated when what it reads besides the sources has changed, for example by `npm install`: `build_inputs`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..system.files import FileProblem, read_bytes
@@ -19,9 +20,10 @@ from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
 from ..system.programs import find_program, first_executable, named_program_candidates
-from ..system.state_files import name_for, read_state, write_state
+from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.text import words_to_agree_to
 from ..system.values import Value
+from ..workspace.config import PROJECTS
 from ..workspace.dotnet_answers import content_key, stored_answers
 from ..workspace.dotnet_project import ASSETS, is_program, project_graph, project_in
 from ..workspace.npm_packages import LOCKFILES, MANAGERS, missing_outputs, packages_to_build, read_manifest
@@ -30,7 +32,7 @@ from .sources.finder import PackageKind, kind_of
 from .sources.go import main_package
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .digest_store import DigestStore
     from .watched_package import Role, WatchedPackage
@@ -124,7 +126,7 @@ def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: 
     steps: list[BuildStep] = []
     for used in build.prerequisites:
         prefix = os.path.relpath(used.folder, os.path.realpath(root)).replace(os.sep, "/") + "/"
-        digest = sha256()
+        digest = hashlib.sha256()
         for name in sorted(name for name in files if name.startswith(prefix)):
             digest.update(os.fsencode(name) + b"\0" + files[name])
         step = BuildStep(used, f"{used.folder}#used", digest.hexdigest())
@@ -262,3 +264,43 @@ def _build(
         problem = f"{name} was not found on PATH. Install it, or start the proxy with a PATH that has it."
         return BuildCommand(named, (name, *arguments), folder, problem)
     return BuildCommand(named, (program, *arguments), folder)
+
+
+# What a build reads besides the sources: manifests, lockfiles and the packages that are installed. Only contents and
+# names count.
+MANIFESTS = (
+    *(".json", ".jsonc", ".yaml", ".yml", ".toml", ".lock", ".lockb", ".npmrc", ".config"),
+    *(*PROJECTS, ".props", ".targets", ".rsp", ".mod", ".sum", ".work"),
+)
+PACKAGES = "node_modules"
+# What package managers record there: npm, pnpm, and two versions of yarn.
+RECORDS = (".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
+
+
+def build_inputs(roots: Iterable[str]) -> str:
+    """The digest for the packages in these folders, in hexadecimal digits. Blocks, usually for a millisecond."""
+    files: list[str] = []
+    installed: list[str] = []
+    for folder in dict.fromkeys(folder for root in roots for folder in up_to_repository(root)):
+        packages = os.path.join(folder, PACKAGES)
+        names = (name for name in _names(folder) if name.endswith(MANIFESTS) or name == ".pnp.cjs")
+        files += [os.path.join(folder, name) for name in names]
+        files += [os.path.join(packages, name) for name in RECORDS]
+        installed += [packages, *_installed(packages)]
+    return sha256(repr((content_key(files), installed)).encode())
+
+
+def _installed(packages: str) -> Iterator[str]:
+    """The names of the installed packages; tools write hidden folders beside them."""
+    for name in _names(packages):
+        if name.startswith("@"):
+            yield from (f"{name}/{scoped}" for scoped in _names(os.path.join(packages, name)))
+        elif not name.startswith("."):
+            yield name
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

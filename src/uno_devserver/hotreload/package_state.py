@@ -20,14 +20,12 @@ from ..system.log import log
 from ..system.values import Value
 from ..workspace.trust import AGREE
 from .authority import AuthorityProblem
-from .build_command import build_of, steps_of
-from .build_inputs import build_inputs
+from .build_command import build_inputs, build_of, steps_of
 from .build_run import log_path, run_build
-from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
 from .disk_digest import DiskDigest
 from .fingerprint import Fingerprint
-from .python_syntax import syntax_errors
+from .python_code import remove_bytecode, syntax_errors
 from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
 from .started_output import StartedOutput, with_outputs

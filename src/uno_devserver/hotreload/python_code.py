@@ -1,7 +1,7 @@
-"""Finds syntax errors in Python files before a server is started with them.
+"""Python sources before a server is started with them: finds syntax errors, and removes old compiled copies.
 
-Our own Python judges, and nothing is run. What it refuses may be valid for a newer Python: where the server may have
-one, by the file of its environment or the name of the program on PATH, nothing is an error.
+Our own Python judges the syntax, and nothing is run. What it refuses may be valid for a newer Python: where the server
+may have one, by the file of its environment or the name of the program on PATH, nothing is an error.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from ..system.files import FileProblem, read_bytes, read_head
+from ..system.log import log
 from ..system.programs import find_program
 from .build_command import up_to_repository
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 4 * 1024 * 1024  # the largest file whose syntax is checked; code has a few KB
 ENVIRONMENTS = (".venv", "venv")
 ENVIRONMENT_BYTES = 4096  # of the file that describes an environment
+PYCACHE = "__pycache__"
 
 
 def syntax_errors(root: str, names: Iterable[str], environ: Mapping[str, str] | None = None) -> str | None:
@@ -61,3 +63,29 @@ def _version_of(root: str, environ: Mapping[str, str]) -> tuple[int, ...]:
     program = find_program("python3", environ, sys.platform) or find_program("python", environ, sys.platform)
     named = re.search(r"python(\d)\.(\d+)", os.path.basename(os.path.realpath(program))) if program else None
     return (int(named[1]), int(named[2])) if named else sys.version_info[:2]
+
+
+def remove_bytecode(root: str, changed: Iterable[str]) -> None:
+    """Remove the compiled copies of these files below the root.
+
+    Python uses a copy if the length and the modification time (in seconds) of its source are unchanged, which can be
+    so after a quick edit.
+    """
+    for path in changed:
+        if path.endswith(".py"):
+            folder, name = os.path.split(os.path.join(root, path))
+            _remove_compiled(os.path.join(folder, PYCACHE), name[:-2])
+
+
+def _remove_compiled(folder: str, stem: str) -> None:
+    """Remove the copies made by any version of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
+    try:
+        names = os.listdir(folder)
+    except OSError:  # there is no such folder
+        return
+    for name in names:
+        if name.startswith(stem) and name.endswith(".pyc"):
+            try:
+                os.remove(os.path.join(folder, name))
+            except OSError as error:
+                log.debug(f"the compiled copy {name} in {folder} stays: {error}")
