@@ -196,7 +196,7 @@ HELD = [
             "tests/system/test_dotnet_formats.py",
         ),
     ),
-    Held(3, "kills under callers: one answer each", (SCENARIOS + "test_crashes.py::test_many_callers",)),
+    Held(3, "kills under callers: one answer each", (SCENARIOS + "test_kills.py",)),
     Held(
         3,
         "20 relaunches right after quitting; the owner gone, tools again in 2 s",

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
@@ -20,7 +19,7 @@ from support.certificates import private_certificates
 from support.http_proxy import LoopbackProxy
 from support.machine import RUN_SECONDS, Machine
 from support.ports import lasting_port
-from support.sign_ins import TOKEN, AuthorizationServer, Login, Site, browse, login, served
+from support.sign_ins import TOKEN, AuthorizationServer, Login, Site, browse, login, served, stored
 
 CLIENT_ID, CLIENT_SECRET = "registered-by-hand", "secret-of-the-client"
 
@@ -42,11 +41,6 @@ def authorization() -> Iterator[AuthorizationServer]:
 @pytest.fixture(scope="module")
 def url(authorization: AuthorizationServer) -> str:
     return authorization.protected_server()
-
-
-def stored(result: dict[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(Path(result["file"]).read_text("utf-8"))
-    return record
 
 
 def test_a_sign_in_is_kept_for_this_user_alone_and_its_tokens_are_not_printed(machine: Machine, url: str) -> None:

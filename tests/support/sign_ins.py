@@ -224,6 +224,12 @@ def login(machine: Machine, *arguments: str) -> dict[str, Any]:
     return running.result()
 
 
+def stored(result: dict[str, Any]) -> dict[str, Any]:
+    """The file that a sign-in has left."""
+    record: dict[str, Any] = json.loads(Path(result["file"]).read_text("utf-8"))
+    return record
+
+
 def browse(page: str) -> httpx2.Response:
     """Follow redirects, and fill in and send each form, until a page has none; that page."""
     with httpx2.Client(timeout=RUN_SECONDS) as browser:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from protocol.client.http_servers import HandshakeServer, ModernServer, Server, answer_to, refuse, say
+from protocol.client.http_servers import HandshakeServer, ModernServer, Server, say
 from protocol.conversations import timers
 from support.authorities import ScriptedAuthority
 from support.proxies import ERAS
@@ -22,7 +22,7 @@ from support.virtual_time import turns, virtual
 from support.waiting import until
 from uno_devserver.hotreload.authority import UNCHANGED
 from uno_devserver.protocol.client.raw_messages import RawMessage
-from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, STOPPED
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.inspection.call_recorder import CallRecorder
 from uno_devserver.proxy.state import ConnectionState
@@ -401,20 +401,6 @@ async def test_an_id_that_is_open_is_refused_and_the_first_call_goes_on() -> Non
         assert len(client.link.asked) == 1
 
 
-async def test_more_calls_at_once_than_a_client_may_make_are_refused() -> None:
-    async with connected() as client:
-        most = client.session.limit = 500
-        client.send(*(client.line("echo", number) for number in range(most)))
-        client.call("echo", "one more")
-        answer = await client.answer("one more")
-
-        assert answer["error"]["code"] == BUSY
-        assert len(client.link.asked) == most
-        for asked in client.link.asked:
-            asked.answer()
-        assert is_balanced(client)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -516,24 +502,6 @@ async def test_progress_reaches_the_client_under_its_own_token(token: int | str)
         ]
 
 
-async def test_a_progress_token_that_is_in_use_is_replaced_the_general_way() -> None:
-    async with piped() as (client, server):
-        client.call("slow", 1, _meta={"progressToken": "same"})
-        client.call("slow", 2, _meta={"progressToken": "same"})
-        asked = [json.loads(await server.next()) for _ in range(2)]
-        tokens = [one["params"]["_meta"]["progressToken"] for one in asked]
-        for one, token in zip(asked, tokens, strict=True):
-            server.say({"method": "notifications/progress", "params": {"progressToken": token, "progress": one["id"]}})
-            server.say({"id": one["id"], "result": {}})
-        await client.answer(1)
-        await client.answer(2)
-
-        progress = [said["params"] for said in client.heard() if "method" in said]
-        assert tokens[0] == "same" != tokens[1]
-        assert progress == [{"progressToken": "same", "progress": one["id"]} for one in asked]
-        assert is_balanced(client)
-
-
 async def test_where_no_http_connection_is_kept_a_call_goes_the_general_way() -> None:
     together = asyncio.Barrier(2)
 
@@ -622,44 +590,6 @@ async def test_an_answer_that_is_too_long_is_told_in_words_and_the_next_call_goe
         number = json.loads(await server.next())["id"]
         server.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % number)
         assert (await client.answer(2))["result"] == {"content": []}
-
-
-async def test_a_large_answer_over_http_passes() -> None:
-    text = "x" * 3_000_000
-    async with over_http(answering({"content": [{"type": "text", "text": text}]})) as (client, _):
-        client.call()
-        await until(lambda: bool(client.answers()))
-
-        assert len(await client.text()) == len(text)
-
-
-async def test_an_answer_in_an_event_stream_passes_and_so_does_what_comes_before_it() -> None:
-    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
-        visitor.begin_events()
-        visitor.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1}})
-        visitor.event(answer_to(asked, {"content": ["streamed"]}))
-        visitor.end_events()
-
-    async with over_http(answer) as (client, _):
-        client.call(_meta={"progressToken": 1})
-        result = (await client.answer())["result"]
-
-        assert result == {"content": ["streamed"]}
-        assert [said["params"] for said in client.heard() if "method" in said] == [{"progressToken": 1}]
-        assert is_balanced(client)
-
-
-async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_in_it() -> None:
-    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
-        if asked.headers["mcp-session-id"] == "session-1":
-            refuse(visitor, asked, -32001, "Session not found", status=404)
-        else:
-            say(visitor, asked, {"content": ["new session"]})
-
-    async with over_http(answer) as (client, _):
-        client.call()
-
-        assert (await client.answer())["result"] == {"content": ["new session"]}
 
 
 # --- an upstream that is lost
@@ -922,31 +852,6 @@ async def test_a_call_and_its_cancellation_in_one_read_do_no_harm() -> None:
         assert (await client.answer(2))["result"] == {"n": 2}
         assert client.answers(1) == []
         assert [one["method"] for one in received] == ["tools/call", "notifications/cancelled", "tools/call"]
-
-
-@ERAS
-async def test_a_call_over_http_can_be_cancelled(modern: bool) -> None:
-    asked_for: asyncio.Queue[Visitor] = asyncio.Queue()
-
-    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
-        if asked.json["params"]["name"] == "act":
-            asked_for.put_nowait(visitor)
-            await visitor.gone()
-        else:
-            say(visitor, asked, {"content": []})
-
-    async with over_http(answer, modern=modern) as (client, server):
-        client.call("act")
-        visitor = await asked_for.get()
-        client.cancel(1)
-        await visitor.left.wait()
-        client.call("look", 2)
-        await client.answer(2)
-
-        assert client.answers(1) == []
-        assert is_balanced(client)
-        if not modern:
-            await until(lambda: "notifications/cancelled" in server.methods())
 
 
 async def test_a_call_that_goes_on_the_general_way_can_still_be_cancelled() -> None:

@@ -223,19 +223,6 @@ def test_a_server_that_ends_after_the_config_was_edited_is_not_started_again(ask
     wait_served(client, "other")
 
 
-def test_a_config_that_is_just_being_written_changes_nothing(proxies: Proxies, machine: Machine) -> None:
-    path = save(machine, server("mine"))
-    client = proxies.connected()
-    process = client.health()["proxy"]["upstream"]["processId"]
-
-    path.write_text('{"mcpServer": {"comm')
-
-    report = client.wait_health(lambda report: "ConfigInvalid" in codes(report), "aware of the mistake")
-    assert (name_of(report), report["proxy"]["upstream"]["processId"]) == ("mine", process)
-    path.write_text(server("other"))
-    wait_served(client, "other")
-
-
 def test_new_code_is_loaded_also_while_the_config_cannot_be_read(asked: Proxies, machine: Machine) -> None:
     edited = PythonServer(machine, proxy={"waitCalls": True})
     machine.run("trust")
@@ -313,24 +300,6 @@ def test_a_typed_command_counts_more_than_the_configs(proxies: Proxies, machine:
     client = proxies.connected("--", *odd_server(name="typed"))
 
     assert name_of(client.health()) == "typed"
-
-
-def test_new_code_waits_for_the_agreement_to_an_edited_config(asked: Proxies, machine: Machine) -> None:
-    edited = PythonServer(machine)
-    machine.run("trust")
-    client = asked.start()
-    client.initialize()
-    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code")
-    edited.write_config(proxy={"waitCalls": True})
-    client.wait_health(lambda report: report["proxy"]["hotReload"] is None, "not watching any more")
-
-    edited.say("two")
-
-    assert [client.call("answer") for _ in range(3)] == ["one"] * 3
-    machine.run("trust")
-    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code again")
-    assert client.call("answer") == "two"
-    assert edited.journal.starts == 2
 
 
 def test_others_can_ask_a_proxy_whose_server_could_not_even_be_looked_for(proxies: Proxies, machine: Machine) -> None:

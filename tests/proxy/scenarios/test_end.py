@@ -113,16 +113,6 @@ def test_making_a_catalogue_that_is_interrupted_leaves_nothing_and_is_no_success
     assert gone_within(GONE_SECONDS * BUSY, *notes.starts)
 
 
-def test_a_command_that_ends_by_itself_when_its_input_does_is_let(proxies: Proxies, tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-    client = proxies.connected("--", *odd_server(notes=notes))
-
-    client.close_stdin()
-
-    assert client.exit_code(GONE_SECONDS * BUSY) == 0
-    assert gone_within(GONE_SECONDS * BUSY, *notes.starts)
-
-
 def test_stdin_that_closes_during_a_call_does_not_wait_for_the_call(
     proxies: Proxies, bench: Workbench, tmp_path: Path
 ) -> None:
@@ -179,64 +169,6 @@ def test_a_client_that_dies_behind_a_wrapper_takes_everything_with_it(proxies: P
 
     wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
     process.stdout.close()
-
-
-def test_a_client_that_does_not_read_neither_blocks_the_proxy_nor_keeps_it_alive(
-    proxies: Proxies, bench: Workbench
-) -> None:
-    process = subprocess.Popen(
-        [COMMAND, "mcp", "start"],
-        cwd=bench.machine.workspace,
-        env=bench.machine.variables(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin
-    for number in range(3000):  # far more answers than a pipe takes
-        process.stdin.write(b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % number)
-    process.stdin.close()
-
-    try:
-        assert process.wait(GONE_SECONDS * BUSY) is not None
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout
-        process.stdout.close()
-
-
-@pytest.mark.parametrize("then", ["says nothing", "calls"])
-def test_a_client_that_closes_our_output_ends_the_proxy_although_it_keeps_our_input_open(
-    proxies: Proxies, then: str
-) -> None:
-    process = subprocess.Popen(
-        [COMMAND, "mcp", "start", "--", *odd_server()],
-        cwd=proxies.machine.workspace,
-        env=proxies.machine.variables(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin
-    assert process.stdout
-    call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}\n'
-    process.stdin.write(call % 1)
-    process.stdin.flush()
-    answer = next(line for line in process.stdout if b'"id":1' in line)
-    assert b'"result"' in answer
-
-    process.stdout.close()
-    if then == "calls":
-        process.stdin.write(call % 2)
-        process.stdin.flush()
-
-    try:
-        assert process.wait(GONE_SECONDS * BUSY) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
 
 
 def test_whenever_stdin_closes_in_the_first_moments_nothing_is_left_and_nothing_fails(

@@ -58,19 +58,6 @@ def test_a_client_that_probes_as_claude_code_does_is_modern_from_then_on(proxies
     assert client.error("ping")["code"] == -32601, "it was removed in this era"
 
 
-def test_a_modern_request_of_a_version_that_nobody_knows_is_told_the_ones_we_do(proxies: Proxies) -> None:
-    client = proxies.start()
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2999-01-01",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-
-    error = client.error("server/discover", {"_meta": meta})
-
-    assert (error["code"], error["data"]["requested"]) == (-32022, "2999-01-01")
-    assert MODERN in error["data"]["supported"]
-
-
 def test_a_client_that_gives_up_on_its_probe_may_still_initialize(proxies: Proxies, bench: Workbench) -> None:
     """Recorded of the .NET proxy, too: a modern request, then a handshake on the same connection."""
     client = proxies.start()
@@ -178,21 +165,6 @@ def test_the_first_health_has_the_members_of_the_record_in_their_order(proxies: 
 # --- ids and other oddities on the line -----------------------------------------------------------------------------
 
 
-def test_the_number_1_and_the_text_1_are_two_requests(proxies: Proxies) -> None:
-    client = proxies.start("--", *odd_server())
-    client.initialize()
-    client.wait_connected()
-    requests = [(number, str(number)) for number in range(1, 4)]
-
-    for number, text in requests:
-        client.begin("tools/call", {"name": "echo", "arguments": {"text": f"number {number}"}}, number + 100)
-        client.begin("tools/call", {"name": "echo", "arguments": {"text": f"text {text}"}}, str(number + 100))
-
-    for number, text in requests:
-        assert client.answer(number + 100)["result"]["content"][0]["text"] == f"number {number}"
-        assert client.answer(str(number + 100))["result"]["content"][0]["text"] == f"text {text}"
-
-
 def test_after_lines_that_make_no_sense_the_session_goes_on(proxies: Proxies) -> None:
     client = proxies.start()
     client.initialize()
@@ -212,45 +184,6 @@ def test_after_lines_that_make_no_sense_the_session_goes_on(proxies: Proxies) ->
         client.send_bytes(line + b"\n")
 
         assert client.result("ping") == {}, line[:80]
-
-
-def test_a_line_that_comes_in_pieces_inside_a_character_is_one_message(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-    message = {
-        "jsonrpc": "2.0",
-        "id": 77,
-        "method": "tools/call",
-        "params": {"name": "echo", "arguments": {"text": "häß"}},
-    }
-    line = json.dumps(message, ensure_ascii=False).encode() + b"\r\n"
-    client.expect(77)
-    cut = line.index("ä".encode()) + 1
-
-    client.send_bytes(line[:cut])
-    client.send_bytes(line[cut:])
-
-    assert client.answer(77)["result"]["content"][0]["text"] == "häß"
-
-
-def test_a_message_of_megabytes_is_relayed_whole(proxies: Proxies) -> None:
-    client = proxies.connected("--", *odd_server())
-    text = "é" * 2_000_000
-
-    assert client.call("echo", text=text) == text
-
-
-def test_a_line_beyond_all_bounds_is_refused_and_the_session_goes_on(proxies: Proxies) -> None:
-    client = proxies.start()
-    client.initialize()
-
-    client.expect("huge")
-    client.send_bytes(b'{"jsonrpc":"2.0","id":"huge","method":"tools/call","params":{"x":"')
-    for _ in range(40):
-        client.send_bytes(b"x" * 1_000_000)
-    client.send_bytes(b'"}}\n')
-
-    assert client.answer("huge")["error"]["code"] == -32600
-    assert client.result("ping") == {}
 
 
 def test_of_the_names_of_clients_the_last_are_kept_and_only_their_beginning(proxies: Proxies) -> None:

@@ -246,23 +246,6 @@ def test_where_there_is_no_workspace_the_first_list_has_the_tool_that_names_one(
     assert SET_ROOTS not in tools
 
 
-def test_the_older_name_can_be_called_and_is_listed_nowhere(proxies: Proxies, machine: Machine) -> None:
-    there = machine.root / "there"
-    write(there / ".devtools" / "addins" / "one.py", "def register(addin):\n    addin.tool(name='one')(lambda: '1')\n")
-    client = proxies.start()
-    client.initialize()
-    client.wait_health(lambda report: report["proxy"]["fallback"], "one that waits to be told its workspace")
-    before = client.tools()
-
-    told = json.loads(client.call(SET_ROOTS, workspaceDirectory=str(there)))
-
-    assert told["status"] == "ready"
-    assert client.call("one") == "1"
-    assert SET_ROOTS not in [*before, *client.tools()]
-    assert INITIALIZE in before
-    assert INITIALIZE not in client.tools()
-
-
 @pytest.mark.parametrize(("modern", "agreed"), [(False, "by the environment"), (True, "by 'trust'")])
 def test_where_code_is_reloaded_the_first_list_has_mcp_status(machine: Machine, modern: bool, agreed: str) -> None:
     PythonServer(machine)
@@ -279,16 +262,6 @@ def test_where_code_is_reloaded_the_first_list_has_mcp_status(machine: Machine, 
         assert STATUS in client.tools()
 
 
-def test_where_code_is_not_reloaded_no_list_has_mcp_status(proxies: Proxies, machine: Machine) -> None:
-    PythonServer(machine, hotReload={"enabled": False})
-    client = proxies.start()
-
-    assert STATUS not in first_tools(client)
-
-    client.wait_connected()
-    assert STATUS not in client.tools()
-
-
 @pytest.mark.parametrize("solutions", [("A.slnx",), ("A.slnx", "B.slnx")], ids=["one", "two"])
 def test_where_there_are_solutions_one_can_be_selected(
     proxies: Proxies, workspace: WorkspaceBuilder, solutions: tuple[str, ...]
@@ -302,16 +275,6 @@ def test_where_there_are_solutions_one_can_be_selected(
 
     client.wait_health(lambda report: report["resolutionKind"], "one that knows its workspace")
     assert [SELECT in tools for tools in (first, client.tools())] == [True, True]
-
-
-def test_a_server_of_the_config_has_no_solutions_to_select(proxies: Proxies, machine: Machine) -> None:
-    PythonServer(machine)
-    client = proxies.start()
-
-    first = first_tools(client)
-
-    client.wait_connected()
-    assert [SELECT in tools for tools in (first, client.tools())] == [False, False]
 
 
 def test_a_server_that_the_user_names_has_no_solutions_to_select(proxies: Proxies, tmp_path: Path) -> None:

@@ -216,14 +216,3 @@ def test_two_who_inspect_at_the_same_time_see_the_same_page(proxies: Proxies, ma
 
     assert (first["processId"], second["processId"]) == (client.process.pid, client.process.pid)
     assert (first["port"], first["token"]) == (second["port"], second["token"])
-
-
-def test_the_file_of_a_proxy_that_was_killed_names_nobody(proxies: Proxies, machine: Machine) -> None:
-    client = proxies.start("--", *odd_server())
-    first_answer(client, "initialize")
-
-    client.process.kill()
-    client.process.wait()
-
-    assert machine.run("list", "--json").json["proxies"] == []
-    assert status_of(machine, client) is None

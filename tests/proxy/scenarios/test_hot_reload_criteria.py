@@ -1,8 +1,7 @@
 """Hot reload, one test for each thing that it promises; on real processes, with a server whose code is edited.
 
-Two promises concern the inspector: that its port is free again after a restart, and that its page finds the server by
-itself. The proxy is not restarted here when its server is, so the page stays connected; where the proxy itself is
-another, it has the same address. `tests/browser` holds what the page makes of that.
+Of the inspector it is held here that its page stays connected while a server is restarted; that its port is free for
+the next proxy, which a page finds there, stands in `test_inspector.py`, and `tests/browser` holds what the page does.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import pytest
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.git import git
-from support.inspectors import InspectorClient, inspector_of
+from support.inspectors import inspector_of
 from support.proxies import ERAS, Proxies
 from support.reloading import (
     MANAGERS,
@@ -39,7 +38,7 @@ from support.reloading import (
     was_run,
 )
 from support.waiting import wait_for
-from uno_devserver.system.ports import free_port, is_free
+from uno_devserver.system.ports import free_port
 
 SOURCES = Path(__file__).parents[3] / "src" / "uno_devserver"
 SIDE_BY_SIDE: dict[str, Any] = {"pipeline": {"concurrency": 16}}
@@ -526,27 +525,6 @@ def test_the_restart_message_tells_to_use_mcp_status_and_that_what_to_do_next(pr
 # --- existing setups --------------------------------------------------------------------------------------------------
 
 
-def test_a_typed_command_without_a_config_is_relayed_as_before(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    (server.machine.workspace / ".devtools" / "host.config.jsonc").unlink()
-    client = proxies.connected("--", *server.argv, cwd=server.root)
-    server.say("two")
-
-    assert client.call("answer") == "one"
-    assert "mcpStatus" not in client.tools()
-    assert server.journal.starts == 1
-
-
-def test_a_typed_command_in_a_workspace_with_a_config_is_reloaded_as_that_says(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    server.config.pop("mcpServer")
-    server.write_config()
-    client = hot(proxies, "--", server.argv[0], "-IS", str(server.source))
-    server.say("two")
-
-    renew(client, "two")
-
-
 def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_starts_again_with_one(
     proxies: Proxies,
 ) -> None:
@@ -588,20 +566,6 @@ def test_a_typed_command_whose_config_has_only_settings_is_reloaded_once_the_use
     server.say("two")
 
     assert client.call("answer") == "two"
-
-
-def test_code_of_a_typed_command_that_was_edited_before_the_user_agrees_is_newer_than_what_runs(
-    proxies: Proxies,
-) -> None:
-    server = PythonServer(proxies.machine)
-    del server.machine.environment["UNO_DEVSERVER_TRUST"]
-    client = proxies.connected("--", server.argv[0], "-IS", str(server.source))
-    assert client.call("answer") == "one"
-    server.say("two")
-    server.machine.run("trust")
-    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
-
-    renew(client, "two")
 
 
 @pytest.mark.parametrize("how", ["edited", "revoked"])
@@ -715,19 +679,6 @@ def test_calls_of_all_transports_wait_in_one_line(proxies: Proxies) -> None:
     assert sorted(noted[2:]) == [("call", "2"), ("call", "3")]  # which of them came first, the system has decided
 
 
-def test_a_call_by_the_tool_that_calls_others_waits_in_the_same_line(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies)
-    server.say("two")
-
-    told = client.call_result("uno_execute_tool", toolName="answer", arguments={})
-
-    assert state_of(told) == "restarting"
-    wait_ready(client)
-    assert text_of(client.call_result("uno_execute_tool", toolName="answer", arguments={})) == "two"
-    assert server.journal.starts == 2
-
-
 def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> None:
     """Each call may be silent for two seconds here; in the line, and while something is built, it spends more."""
     server = BuiltServer(proxies.machine)
@@ -794,25 +745,6 @@ def test_the_inspector_and_its_sessions_stay_across_a_hot_reload(proxies: Proxie
         assert page.call("answer", session) == page.call("answer") == client.call("answer") == "two"
         assert page.ask("GET", "/health").status == 200
     assert inspector_of(client).port == page.port
-
-
-def test_the_port_of_the_inspector_is_free_for_the_next_proxy_and_a_page_finds_it_there(proxies: Proxies) -> None:
-    PythonServer(proxies.machine)
-    port = free_port()
-    client = hot(proxies, "--inspector", str(port))
-    page = InspectorClient.opened(inspector_of(client).new_url())
-    with page.listen("/events") as events:
-        events.wait("event: snapshot")
-        client.process.terminate()
-        client.exit_code()
-        assert is_free(port)
-
-    hot(proxies, "--inspector", str(port))
-
-    wait_for(lambda: not is_free(port), "the next inspector")
-    with page.listen("/events") as events:
-        events.wait("event: snapshot")
-    assert page.call("answer") == "one"
 
 
 def post(port: int, method: str, params: dict[str, Any], session: str = "", number: int | None = 1) -> Reply:

@@ -187,19 +187,6 @@ def test_a_crash_after_an_edit_needs_no_second_restart(proxies: Proxies) -> None
     assert server.journal.starts == 2
 
 
-def test_an_edit_between_two_sessions_is_built_for_the_second(proxies: Proxies) -> None:
-    server = BuiltServer(proxies.machine)
-    first = hot(proxies)
-    assert first.call("answer") == "one"
-    first.close_stdin()
-    first.exit_code()
-    server.say("two")
-
-    until_answers(hot(proxies), "two")
-
-    assert server.journal.builds == 1
-
-
 def test_two_edits_of_the_same_length_within_a_second_are_both_served(proxies: Proxies) -> None:
     """Python's own cache of compiled modules looks at their length and at the second in which they were written."""
     server = PythonServer(proxies.machine)
@@ -222,26 +209,6 @@ def test_two_edits_of_an_add_in_within_a_second_are_both_served(proxies: Proxies
         addin.say(word)
         until_answers(client, word)
     assert addin.journal.starts == 3
-
-
-@pytest.mark.parametrize("strategy", ["restart", "swap"])
-def test_a_queued_call_that_is_cancelled_is_not_run(proxies: Proxies, strategy: str) -> None:
-    server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
-    client = hot(proxies)
-    server.say("two", "build waits")
-    first = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "first"}})
-    server.journal.wait("build begins")
-    dropped = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "dropped"}})
-    client.notify("notifications/cancelled", {"requestId": dropped})
-    client.result("ping")
-    server.open("build")
-
-    client.answer(first)
-    wait_ready(client)
-
-    assert client.call("answer") == "two"
-    assert "dropped" not in [event["mark"] for event in server.journal.events("call")]
-    assert not client.has_answer(dropped)
 
 
 # --- broken code ------------------------------------------------------------------------------------------------------
@@ -352,18 +319,6 @@ def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies
         assert client.call_result("mcpStatus")["isError"]
     server.say("three")
     until_answers(client, "three")
-
-
-def test_a_server_that_was_never_built_is_built_by_the_first_call(proxies: Proxies) -> None:
-    server = BuiltServer(proxies.machine)
-    (server.root / "build" / "answer.json").unlink()
-    client = proxies.start()
-    client.initialize()
-    client.wait_health(lambda report: report["connectionState"] not in ("Connected", "Discovering"), "without a server")
-
-    until_answers(client, "one")
-
-    assert server.journal.builds == 1
 
 
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
@@ -540,36 +495,6 @@ def test_hot_reload_that_is_switched_off_changes_nothing(proxies: Proxies) -> No
     assert [state_of(result) for result in results] == [None] * 3
     assert (server.journal.builds, server.journal.starts) == (0, 1)
     assert "mcpStatus" not in client.tools()
-
-
-def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies)
-    for answer in ("two", "three", "four", "five"):
-        server.say(answer)
-        renew(client, answer)
-
-    report = client.health()
-
-    assert report["connectionState"] == "Connected"
-    assert report["proxy"]["restarts"] == 0
-    assert not [issue for issue in report["issues"] if issue["code"].startswith("Host")], json.dumps(report["issues"])
-
-
-def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: Proxies) -> None:
-    """Whoever builds is heard of: a call that waits for it is not made on the old code."""
-    server = BuiltServer(proxies.machine)
-    client = hot(proxies, prefix=changed_proxy("proxy.calls.upstream_link", "CallLimits", check_seconds=2.5))
-    server.say("two", "build waits")
-
-    call = client.begin("tools/call", {"name": "answer"})
-    begun = server.journal.wait("build begins")["at"]
-    wait_for(lambda: client.has_answer(call) or time.monotonic() - begun > 3.5, "an answer, or 3.5 s")
-    server.open("build")
-
-    assert state_of(client.answer(call)["result"]) == "restarting"
-    wait_ready(client)
-    assert client.call("answer") == "two"
 
 
 def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:

@@ -51,36 +51,6 @@ def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> 
     wait_for(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
 
 
-def test_a_failing_change_that_is_taken_back_is_no_issue_any_more(proxies: Proxies) -> None:
-    server = BuiltServer(proxies.machine)
-    client = hot(proxies)
-    server.say("two", "build fails")
-    client.call_result("answer")
-    assert failures(client)
-
-    server.say("one")
-
-    assert client.call("answer") == "one"
-    assert failures(client) == []
-    wait_for(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
-
-
-def test_a_swap_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine, hotReload={"strategy": "swap"})
-    client = hot(proxies)
-    server.say("two", "dies")
-    assert state_of(client.call_result("answer")) == "swapFailed"
-
-    [message] = failures(client)
-    assert "did not start with its new code" in message
-    assert client.call("answer") == "one"
-    assert failures(client), "it lasts"
-
-    server.say("three")
-    client.call_result("answer")
-    assert failures(client) == []
-
-
 @pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
 def test_a_swap_that_failed_is_forgotten_when_its_code_was_taken_back(
     proxies: Proxies, kind: type[BuiltServer | PythonServer]

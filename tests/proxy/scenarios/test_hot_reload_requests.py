@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from support.proxies import Proxies
@@ -25,21 +23,6 @@ def test_a_call_that_waits_for_the_first_start_has_the_code_of_now(proxies: Prox
     second.initialize()
 
     assert second.call("answer") == "two"
-    assert server.journal.builds == 1
-
-
-@pytest.mark.parametrize(("strategy", "arranged"), [("restart", False), ("swap", True)])
-def test_a_call_that_waits_for_the_first_start_of_a_fresh_clone_has_it_built(
-    proxies: Proxies, strategy: str, arranged: bool
-) -> None:
-    server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
-    shutil.rmtree(server.root / "build")
-    client = proxies.start("--wait-calls")
-    client.initialize()
-    if arranged:
-        client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
-
-    assert client.call("answer") == "one"
     assert server.journal.builds == 1
 
 

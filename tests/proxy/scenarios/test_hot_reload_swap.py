@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
-from support.reloading import BuiltServer, EditedServer, PythonServer, hot, renew, state_of, text_of, wait_ready
+from support.reloading import BuiltServer, EditedServer, PythonServer, hot, text_of
 from support.waiting import wait_for
 from uno_devserver.system.jsonc import parse
 
@@ -131,56 +131,6 @@ def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(p
     assert client.call("answer") == "two"
 
 
-def test_held_calls_report_progress(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine, **SWAP)
-    client = hot(proxies)
-    server.say("two", "waits")
-
-    params = {"name": "answer", "arguments": {}, "_meta": {"progressToken": "mine"}}
-    held = client.begin("tools/call", params)
-    told = client.hear("notifications/progress")
-
-    assert told["progressToken"] == "mine"
-    assert not client.has_answer(held)
-    server.open("start")
-    assert text_of(client.answer(held)["result"]).startswith("two")
-
-
-@pytest.mark.parametrize("strategy", ["restart", "swap"])
-def test_the_lists_are_announced_only_where_they_differ(proxies: Proxies, strategy: str) -> None:
-    server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
-    client = hot(proxies)
-    before = len(client.heard("notifications/tools/list_changed"))
-
-    server.say("two")
-    _have(client, strategy, "two")
-    assert len(client.heard("notifications/tools/list_changed")) == before, "the same tools"
-
-    server.say("three", "tool:more")
-    _have(client, strategy, "three")
-    client.hear("notifications/tools/list_changed", after=before)
-    assert "more" in client.tools()
-    assert client.call("more") == "three"
-
-
-def test_calls_wait_for_a_restart_where_the_proxy_was_told_so(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies, "--wait-calls")
-    server.say("two", "waits")
-    first = client.begin("tools/call", {"name": "answer"})
-    server.journal.wait("start", 2)
-
-    meanwhile = client.begin("tools/call", {"name": "answer"})
-    client.result("ping")
-    assert not client.has_answer(meanwhile)
-    server.open("start")
-
-    assert text_of(client.answer(meanwhile)["result"]).startswith("two")
-    assert client.answer(first)["result"] is not None
-    wait_ready(client)
-    assert server.journal.starts == 2
-
-
 def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
     shown = next(block for block in re.findall(r"```jsonc\n(.*?)```", readme, re.DOTALL) if "mcpServerRoot" in block)
@@ -192,12 +142,3 @@ def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: 
     server.say("two")
 
     assert client.call_result("answer")["content"][0]["text"] == "two"
-
-
-def _have(client: ProxyClient, strategy: str, answer: str) -> None:
-    if strategy == "restart":
-        renew(client, answer)
-    else:
-        result = client.call_result("answer")
-        assert state_of(result) in (None, "swapped")
-        assert text_of(result).startswith(answer)

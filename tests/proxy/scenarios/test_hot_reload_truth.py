@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 
-from support.files import write
 from support.proxies import Proxies
 from support.reloading import PythonServer, hot, renew, state_of, text_of, wait_ready
 
@@ -39,42 +37,6 @@ def test_a_python_server_with_a_syntax_error_is_not_started(proxies: Proxies) ->
     assert server.journal.starts == 1
     server.say("two")
     renew(client, "two")
-
-
-def test_new_code_that_fails_at_its_start_is_told_without_the_attempts_of_a_crash(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies)
-    assert client.call("answer") == "one"
-    note = f"open({str(server.gate('tries'))!r}, 'a').write('x')\n"
-    server.source.write_text(note + "import missing_module\n", "utf-8")
-    client.call_result("answer")
-
-    status = client.call_result("mcpStatus")
-
-    assert state_of(status) == "failed"
-    assert "missing_module" in text_of(status)
-    assert server.gate("tries").read_text() == "x"
-    server.say("two")
-    renew(client, "two")
-
-
-def test_a_missing_output_is_built_before_the_first_start(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    root = proxies.machine.workspace / "package"
-    write(root / "package.json", json.dumps({"name": "p", "scripts": {"build": "copy"}}))
-    copy = f"import os, shutil; os.mkdir('dist'); shutil.copy({str(server.source)!r}, 'dist/main.py')"
-    npm = write(proxies.machine.tools / "npm", f"#!{sys.executable}\n{copy}\n")
-    npm.chmod(0o755)
-    command = {"command": server.argv[0], "args": ["-IS", "dist/main.py"]}
-    config = {"mcpServerRoot": "../package", "mcpServer": command}
-    write(proxies.machine.workspace / ".devtools" / "host.config.jsonc", json.dumps(config))
-
-    client = proxies.start("--wait-calls")
-    client.initialize()
-
-    assert client.call("answer") == "one"
-    assert server.journal.starts == 1
-    assert client.health()["proxy"]["hotReload"]["builds"] == 1
 
 
 def test_a_call_of_a_tool_that_was_renamed_gets_its_new_name(proxies: Proxies) -> None:

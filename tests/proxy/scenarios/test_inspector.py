@@ -16,7 +16,7 @@ import pytest
 from proxy.scenarios.conftest import Workbench
 from support.bundled import ask
 from support.files import write
-from support.inspectors import InspectorClient, exchange, inspector_of, last_port_taken
+from support.inspectors import InspectorClient, exchange, inspector_of
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
@@ -98,18 +98,6 @@ def test_where_the_port_is_taken_the_next_is_used(proxies: Proxies, bench: Workb
 
     assert port < page.port <= port + 50
     assert f"Port {port} is taken: the inspector uses {page.port}." in client.stderr
-
-
-def test_where_no_port_is_left_the_proxy_goes_on_and_says_so(proxies: Proxies, bench: Workbench) -> None:
-    with last_port_taken() as port:
-        client = proxies.connected("--inspector", str(port))
-
-        report = client.wait_health(
-            lambda report: [issue["code"] for issue in report["issues"]] == ["InspectorNotServed"], "aware of the port"
-        )
-
-    assert report["proxy"]["inspector"] is None
-    assert client.call("echo", text="here") == "here"
 
 
 def test_it_is_there_although_the_first_start_takes_long(proxies: Proxies, machine: Machine) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
 import socket
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any
 from support.inspectors import InspectorClient, inspector_of
 from support.proxies import PATIENCE, Proxies, ProxyClient
 from support.reloading import BuiltServer, hot, renew
-from support.waiting import wait_for
 from uno_devserver.protocol.http.sse import EventReader
 
 from .conftest import Workbench
@@ -149,31 +147,6 @@ def test_a_call_is_seen_while_it_runs_and_with_its_outcome(proxies: Proxies, ben
     assert done["totalMs"] >= running["runningMs"]
 
 
-def test_a_kill_of_the_host_and_its_healing_are_seen(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
-    client = proxies.connected("--inspector", "0")
-    begun, until = tmp_path / "begun", tmp_path / "until"
-    with Page.of(client) as page:
-        host = page.snapshot["health"]["hostProcessId"]
-        held = client.begin(
-            "tools/call", {"name": "hold_again", "arguments": {"begun": str(begun), "until": str(until)}}
-        )
-        wait_for(lambda: begun.exists() and begun.read_text())
-
-        os.kill(host, signal.SIGKILL)
-
-        healed = page.hear(
-            "health", lambda report: report["proxy"]["state"] == "Connected" and report["proxy"]["generation"] == 2
-        )
-        until.touch()
-        client.answer(held)
-        done = page.hear("call", is_named("hold_again", "done"))
-
-    assert healed["hostProcessId"] not in (None, host)
-    assert healed["proxy"]["lastExit"]["exitCode"] == -signal.SIGKILL
-    assert done["outcome"] == "held"
-    assert done["queuedMs"] > 0, "while there was no Host"
-
-
 def test_a_reload_is_seen_with_what_changed_and_the_tools_that_came(proxies: Proxies, bench: Workbench) -> None:
     client = hot(proxies, "--inspector", "0")
     with Page.of(client) as page:
@@ -253,14 +226,3 @@ def test_a_page_that_does_not_read_slows_nobody_and_catches_up(proxies: Proxies,
 
     assert took < 20, "a call takes a millisecond or two"
     assert len(caught_up["calls"]) == 200
-
-
-def test_pages_hear_that_the_proxy_ends(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected("--inspector", "0")
-    with Page.of(client) as page:
-        page.hear("snapshot")
-
-        client.close_stdin()
-
-        page.hear("closing")
-        assert client.exit_code() == 0

@@ -14,22 +14,12 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from support.odd_servers import Notes, odd_server
+from support.odd_servers import odd_server
 from support.proxies import Proxies
 from support.reloading import changed_proxy
-from support.scripted_http import served
 from support.scripted_servers import ScriptedServer
 from support.waiting import wait_for
 from uno_devserver.system.ports import free_port
-
-
-def test_a_server_that_dies_before_it_is_greeted_is_tried_again(proxies: Proxies, tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-
-    client = proxies.connected("--", *odd_server(dies=1, dies_times=2, notes=notes))
-
-    assert len(notes.starts) == 3
-    assert client.call("echo", text="at last") == "at last"
 
 
 def test_a_server_that_prints_instead_of_answering_is_told_while_it_is_waited_for(proxies: Proxies) -> None:
@@ -44,28 +34,6 @@ def test_a_server_that_prints_instead_of_answering_is_told_while_it_is_waited_fo
     assert "[stdout] hello I am not MCP\n" in Path(report["logFile"]).read_text("utf-8")
     assert client.hear("notifications/progress", after=1)["progressToken"] == 7
     assert told in client.call_result("anything")["content"][0]["text"]
-
-
-def test_a_server_that_ends_when_it_is_greeted_has_three_attempts(proxies: Proxies, tmp_path: Path) -> None:
-    notes = write(tmp_path / "starts", "")
-    story = f"import sys; open({str(notes)!r}, 'a').write('x'); sys.stdin.readline(); sys.exit('boom: no config found')"
-    client = proxies.start("--", sys.executable, "-c", story)
-    client.initialize()
-
-    report = client.wait_state("Degraded")
-
-    assert notes.read_text() == "xxx"
-    assert "boom: no config found" in json.dumps(report["issues"])
-
-
-def test_a_server_that_refuses_everything_is_no_crash(proxies: Proxies) -> None:
-    client = proxies.start("--", *odd_server(refuses=-32000))
-    client.initialize()
-
-    report = client.wait_state("Degraded")
-
-    assert "HostCrashed" not in [issue["code"] for issue in report["issues"]]
-    assert any("refuses everything" in issue["message"] for issue in report["issues"])
 
 
 def test_mcp_status_is_answered_where_nothing_is_reloaded(proxies: Proxies) -> None:
@@ -103,31 +71,6 @@ def test_a_server_that_never_reads_does_not_make_the_proxy_hang(proxies: Proxies
         assert client.result("ping") == {}
     client.close_stdin()
     assert client.exit_code(3) == 0
-
-
-def test_a_server_that_stops_reading_is_noticed_or_endured(proxies: Proxies) -> None:
-    client = proxies.connected("--", *odd_server())
-    client.call("deaf")
-
-    call = client.begin("tools/call", {"name": "echo", "arguments": {"text": "x" * 500_000}})
-
-    assert client.result("ping") == {}
-    assert client.health()["proxy"]
-    client.notify("notifications/cancelled", {"requestId": call})
-    client.close_stdin()
-    assert client.exit_code(3) == 0
-
-
-def test_an_answer_of_megabytes_over_http_arrives_whole(proxies: Proxies, tmp_path: Path) -> None:
-    """More than is read ahead of a connection. The second call goes over one that was kept, and so does the third."""
-    text = "x" * 3_000_000
-    server = ScriptedServer(tmp_path / "server")
-    with served(server) as url:
-        client = proxies.connected("--upstream-url", url)
-
-        answers = [client.call("say", text=text) for _ in range(3)]
-
-    assert answers == [text] * 3
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])

@@ -131,17 +131,6 @@ def test_arguments_reach_the_server_unchanged_also_where_progress_is_wanted(
     assert all(meta["com.example/mine"] == {"keep": 1} for meta in metas)
 
 
-def test_members_beside_the_arguments_reach_the_server_unchanged(proxies: Proxies, tmp_path: Path) -> None:
-    server = ScriptedServer(tmp_path / "server")
-    with connected(proxies, server, "pipes", False) as client:
-        send_call(client, "a", b"{}", more=rb',"task":{"ttl":1.0},"future" : "\u00e9"')
-
-        client.answer("a")
-
-    expected = rb'"params":{"name":"say","arguments":{},"task":{"ttl":1.0},"future" : "\u00e9"}'
-    assert expected in server.call("say")
-
-
 @WAYS
 @ERAS
 def test_results_reach_the_client_as_the_bytes_that_the_server_wrote(
@@ -203,21 +192,6 @@ def test_every_id_comes_back_with_its_value_and_its_type(proxies: Proxies, tmp_p
         wanted = json.loads(raw)
         assert (answer["id"], type(answer["id"])) == (wanted, type(wanted))
         assert answer["result"]["content"][0]["text"] == raw.decode(), "each has its own answer"
-
-
-@pytest.mark.parametrize("raw", [b"1.0", b"1e2", b"true", b"null", b"[1]", b'{"a":1}'])
-def test_an_id_that_is_neither_a_string_nor_an_integer_is_refused(proxies: Proxies, tmp_path: Path, raw: bytes) -> None:
-    server = ScriptedServer(tmp_path / "server")
-    with connected(proxies, server, "pipes", False) as client:
-        line = b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"say","arguments":{"text":"no"}}}\n'
-
-        client.send_bytes(line % raw)
-        assert client.call("say", text="on") == "on"
-
-        assert client.transcript is not None
-        refused, _ = (json.loads(each) for each in client.transcript)
-    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
-    assert b'"on"' in server.call("say"), "the other one never came there"
 
 
 # --- many at once -----------------------------------------------------------------------------------------------------
@@ -425,82 +399,3 @@ def test_clients_with_equal_ids_and_equal_tokens_do_not_mix(proxies: Proxies, tm
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
-
-
-def lists_in(client: ProxyClient) -> list[list[Message]]:
-    assert client.transcript is not None
-    return [value for value in map(json.loads, client.transcript) if isinstance(value, list)]
-
-
-def batch(client: ProxyClient, *lines: bytes) -> None:
-    client.send_bytes(b"[" + b",".join(line.strip() for line in lines) + b"]\n")
-
-
-@pytest.fixture
-def old(proxies: Proxies, tmp_path: Path) -> tuple[ProxyClient, ScriptedServer]:
-    """A client of the only version that has batches."""
-    server = ScriptedServer(tmp_path / "server", "held")
-    client = proxies.start("--", *server.command())
-    client.initialize("2025-03-26")
-    client.wait_connected()
-    client.transcript = []
-    return client, server
-
-
-def test_a_batch_is_answered_in_one_line(old: tuple[ProxyClient, ScriptedServer]) -> None:
-    client, _ = old
-    client.expect("a", "b", "c", "d")
-    told = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
-
-    batch(
-        client,
-        call_line("a", "one"),
-        request_line("b", "ping", {}),
-        told,
-        call_line("c", "two"),
-        request_line("d", "tools/list", {}),
-    )
-
-    assert (text_of(client.answer("a")), text_of(client.answer("c"))) == ("one", "two")
-    (answers,) = lists_in(client)
-    assert {answer["id"] for answer in answers} == {"a", "b", "c", "d"}
-    assert client.transcript is not None
-    assert len(client.transcript) == 1
-
-
-def test_two_batches_whose_calls_are_answered_in_turns_have_a_line_each(
-    old: tuple[ProxyClient, ScriptedServer],
-) -> None:
-    client, server = old
-    server.close("held")
-    client.expect("a", "b", "c", "d", "e")
-    batch(client, call_line("a", "one"), call_line("b", "two", tool="held"))
-    batch(client, call_line("c", "three"), call_line("d", "four", tool="held"))
-    client.send_bytes(call_line("e", "alone"))
-
-    assert text_of(client.answer("e")) == "alone"
-    assert lists_in(client) == []
-    server.open("held")
-
-    assert (text_of(client.answer("b")), text_of(client.answer("d"))) == ("two", "four")
-    assert sorted(sorted(answer["id"] for answer in answers) for answers in lists_in(client)) == [
-        ["a", "b"],
-        ["c", "d"],
-    ]
-
-
-def test_a_cancelled_call_of_a_batch_is_left_out_of_its_line(old: tuple[ProxyClient, ScriptedServer]) -> None:
-    client, server = old
-    server.close("held")
-    client.expect("a", "b", "c")
-    batch(client, call_line("a", "one"), call_line("b", "two", tool="held"), call_line("c", "three"))
-    wait_for(lambda: server.calls("held"))
-
-    client.notify("notifications/cancelled", {"requestId": "b"})
-
-    assert text_of(client.answer("a")) == "one"
-    (answers,) = lists_in(client)
-    assert sorted(answer["id"] for answer in answers) == ["a", "c"]
-    server.open("held")
-    assert client.call("say", text="on") == "on"
-    assert not client.has_answer("b")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.odd_servers import Notes, odd_server
+from support.odd_servers import odd_server
 from support.proxies import ERAS, Message, Proxies, ProxyClient
-from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -87,47 +85,6 @@ def test_resources_prompts_and_completions_of_the_host(proxies: Proxies, bench: 
     assert client.result("completion/complete", who)["completion"]["values"] == ["Ada", "Alan"]
 
 
-@ERAS
-def test_progress_comes_with_the_token_of_the_client_and_before_the_answer(
-    proxies: Proxies, bench: Workbench, modern: bool
-) -> None:
-    client = start_bench(proxies, modern)
-
-    for token in ("text", 7):
-        call = client.begin(
-            "tools/call", {"name": "progress", "arguments": {"steps": 3}, "_meta": {"progressToken": token}}
-        )
-        assert client.answer(call)["result"]["content"][0]["text"] == "progressed"
-        seen = [each for each in client.heard("notifications/progress") if each["progressToken"] == token]
-        assert [(each["progress"], each["total"], each["message"]) for each in seen] == [
-            (1, 3, "step 1"),
-            (2, 3, "step 2"),
-            (3, 3, "step 3"),
-        ]
-
-
-def test_log_messages_come_from_the_level_on_that_the_client_chose(proxies: Proxies, bench: Workbench) -> None:
-    client = start_bench(proxies, False)
-    client.result("logging/setLevel", {"level": "warning"})
-
-    client.call("chat")
-
-    client.hear("notifications/message", matching=lambda params: params["data"] == {"said": "error"})
-    said = [each["data"]["said"] for each in client.heard("notifications/message") if "said" in str(each["data"])]
-    assert said == ["warning", "error"]
-
-
-def test_a_modern_client_chooses_the_level_with_each_request(proxies: Proxies, bench: Workbench) -> None:
-    client = start_bench(proxies, True)
-    meta = {"io.modelcontextprotocol/logLevel": "error"}
-
-    client.result("tools/call", {"name": "chat", "arguments": {}, "_meta": meta})
-    client.result("tools/call", {"name": "chat", "arguments": {}})
-
-    said = [each["data"]["said"] for each in client.heard("notifications/message") if "said" in str(each["data"])]
-    assert said == ["error"]
-
-
 def test_a_level_that_there_is_not_is_none(proxies: Proxies) -> None:
     client = proxies.connected("--", *odd_server(era="modern"), modern=True)
     client.call("echo", text="first")
@@ -162,18 +119,6 @@ def test_questions_of_the_host_reach_the_client_and_its_answers_go_back(
     assert params.items() <= asked[-1].items()
 
 
-@ERAS
-def test_a_client_that_cannot_answer_is_not_asked(proxies: Proxies, bench: Workbench, modern: bool) -> None:
-    client = start_bench(proxies, modern)
-
-    result = client.request(
-        "tools/call", {"name": "ask", "arguments": {"method": "sampling/createMessage", "params": {}}}
-    )
-
-    assert "error" in result or result["result"]["isError"] is True
-    assert client.asked == []
-
-
 def test_a_subscription_tells_of_each_change(proxies: Proxies, bench: Workbench) -> None:
     client = start_bench(proxies, False)
     client.result("resources/subscribe", {"uri": "bench://note"})
@@ -200,19 +145,6 @@ def test_a_modern_subscription_tells_of_each_change(proxies: Proxies, bench: Wor
     updated = client.hear("notifications/resources/updated")
     assert updated["uri"] == "bench://note"
     assert updated["_meta"]["io.modelcontextprotocol/subscriptionId"] == "stream"
-
-
-def test_a_subscription_outlives_a_crash(proxies: Proxies, bench: Workbench) -> None:
-    client = start_bench(proxies, False)
-    client.result("resources/subscribe", {"uri": "bench://note"})
-    client.call_result("die", code=1)
-    client.wait_connected(generation=2)
-
-    def told() -> object:
-        client.call("write_note", text="after the crash")
-        return client.heard("notifications/resources/updated")
-
-    client.wait_health(lambda _: told(), "telling of changes again")
 
 
 # --- a command, in the four pairings of eras --------------------------------------------------------------------------
@@ -255,20 +187,6 @@ def test_errors_progress_and_what_nobody_knows_pass_as_they_are(proxies: Proxies
 
 
 @COMMANDS
-@ERAS
-@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
-def test_questions_of_a_command_reach_the_client_in_its_era(
-    proxies: Proxies, era: str, modern: bool, method: str
-) -> None:
-    capabilities, params, answer = QUESTIONS[method]
-    client = start_command(proxies, era, modern, capabilities)
-
-    told = answered(client, "ask", {"method": method, "params": params}, {method: lambda _: answer})
-
-    assert json.loads(told)["result"] == answer
-
-
-@COMMANDS
 def test_tools_that_a_command_removes_are_gone(proxies: Proxies, era: str) -> None:
     client = start_command(proxies, era, False)
 
@@ -306,16 +224,3 @@ def test_a_command_knows_who_its_client_is(proxies: Proxies, era: str) -> None:
     assert facts["era"] == era
     assert facts["cwd"] == str(proxies.machine.workspace)
     assert {"sampling", "elicitation"} <= facts["capabilities"].keys()
-
-
-def test_notifications_that_nobody_knows_reach_the_command_and_the_client(proxies: Proxies, tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-    client = start_command(proxies, "handshake", False, notes=notes)
-
-    client.notify("notifications/future", {"x": 1})
-    client.call("say", method="notifications/future", params={"x": 2})
-
-    wait_for(lambda: "notifications/future" in notes.methods())
-    told = next(message for message in notes.received if message.get("method") == "notifications/future")
-    assert told["params"] == {"x": 1}
-    assert client.hear("notifications/future")["x"] == 2

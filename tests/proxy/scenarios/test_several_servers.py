@@ -134,23 +134,6 @@ def test_one_that_crashes_is_healed_alone(proxies: Proxies, machine: Machine) ->
     assert "two: The server 'two' has gone: it ended with exit code 3" in client.stderr
 
 
-def test_one_that_hangs_holds_up_no_call_of_another(proxies: Proxies, machine: Machine, bench: Workbench) -> None:
-    save(machine, servers={"one": entry(), "two": entry()})
-    client = proxies.connected()
-    report = wait_served(client, "one", "two")
-    os.kill(process_of(report, "one"), signal.SIGSTOP)
-    try:
-        hanging = client.begin("tools/call", {"name": "facts", "arguments": {}})
-
-        for number in range(20):
-            assert (client.call("echo", text=str(number)), client.call("two_echo", text="x")) == (str(number), "x")
-
-        assert not client.has_answer(hanging)
-    finally:
-        os.kill(process_of(report, "one"), signal.SIGCONT)
-    assert client.answer(hanging)["result"]
-
-
 def test_new_code_of_one_restarts_it_alone_and_what_is_told_names_it(proxies: Proxies, machine: Machine) -> None:
     talker = PythonServer(machine)
     save(machine, servers={"odd": entry(), "talker": {"root": "../server", **talker.command}})

@@ -76,18 +76,6 @@ def test_when_the_owner_goes_the_other_session_has_tools_again_soon(
     assert healed < HEALED_SECONDS * BUSY
 
 
-def test_calls_of_the_other_session_are_all_answered_when_the_owner_goes(proxies: Proxies, bench: Workbench) -> None:
-    owner, guest = proxies.connected(), proxies.connected()
-
-    owner.process.kill()
-    calls = [guest.begin("tools/call", {"name": "echo", "arguments": {"text": "x"}}) for _ in range(20)]
-
-    for call in calls:
-        assert "result" in guest.answer(call)
-    guest.wait_connected(generation=2)
-    assert guest.call("echo", text="on") == "on"
-
-
 def test_a_host_that_the_user_started_is_used_and_outlives_the_session(proxies: Proxies, bench: Workbench) -> None:
     started = bench.machine.run("start", "--json").json
     client = proxies.connected()
@@ -99,31 +87,6 @@ def test_a_host_that_the_user_started_is_used_and_outlives_the_session(proxies: 
 
     assert is_running(started["processId"])
     assert bench.machine.run("stop").exit_code == 0
-
-
-def test_a_host_that_the_user_stops_is_replaced(proxies: Proxies, bench: Workbench) -> None:
-    bench.machine.run("start")
-    client = proxies.connected()
-    first = client.health()["hostProcessId"]
-
-    assert bench.machine.run("stop").exit_code == 0
-
-    report = client.wait_connected(generation=2)
-    assert report["hostProcessId"] != first
-    assert client.call("echo", text="on") == "on"
-
-
-def test_a_lie_in_the_registry_is_not_believed(proxies: Proxies, bench: Workbench) -> None:
-    """A killed Host leaves its entry behind; its process id and its port may be anybody's by now."""
-    bench.machine.run("start")
-    host = bench.machine.run("list", "--json").json
-    pid = (host if isinstance(host, list) else host["servers"])[0]["processId"]
-    os.kill(pid, signal.SIGKILL)
-
-    client = proxies.connected()
-
-    assert client.health()["hostProcessId"] != pid
-    assert client.call("echo", text="hi") == "hi"
 
 
 def test_a_relaunch_right_after_quitting_has_tools_every_time(proxies: Proxies, bench: Workbench) -> None:
@@ -149,15 +112,6 @@ def test_the_host_listens_where_it_was_told_to(proxies: Proxies, bench: Workbenc
     client = proxies.connected("--port", str(port))
 
     assert client.health()["hostEndpoint"].endswith(f":{port}/mcp")
-
-
-def test_another_workspace_has_a_host_of_its_own(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    (other / ".devtools" / "addins").mkdir(parents=True)
-    mine, theirs = proxies.connected(), proxies.connected(cwd=other)
-
-    assert mine.health()["hostProcessId"] != theirs.health()["hostProcessId"]
-    assert "echo" not in theirs.tools()
 
 
 # --- in a row ---------------------------------------------------------------------------------------------------------

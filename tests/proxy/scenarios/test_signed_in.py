@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from support.machine import Machine
 from support.proxies import ERAS, Proxies, ProxyClient
-from support.sign_ins import AuthorizationServer, login
-from support.waiting import wait_for
+from support.sign_ins import AuthorizationServer, login, stored
 
 UNAUTHORIZED = "UpstreamUnauthorized"
-
-
-@pytest.fixture(scope="module")
-def authorization() -> Iterator[AuthorizationServer]:
-    with AuthorizationServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(authorization: AuthorizationServer) -> str:
-    return authorization.protected_server()
-
-
-def stored(result: dict[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(Path(result["file"]).read_text("utf-8"))
-    return record
 
 
 def refused(client: ProxyClient) -> str:
@@ -62,17 +41,6 @@ def test_a_proxy_that_is_refused_names_the_sign_in_and_continues_after_it(
     assert client.call("greet", name="you") == "Hello, you!"
 
 
-def test_a_token_that_expires_in_a_session_is_renewed(proxies: Proxies, machine: Machine) -> None:
-    with AuthorizationServer(access_token_seconds=3) as authorization:
-        url = authorization.protected_server()
-        first = stored(login(machine, url))["tokens"]["access_token"]
-        client = proxies.connected("--upstream-url", url)
-
-        wait_for(lambda: not authorization.is_active(first), "the end of the token")
-
-        assert client.call("greet", name="you") == "Hello, you!"
-
-
 def test_a_proxy_that_starts_with_an_expired_token_renews_it(
     proxies: Proxies, machine: Machine, authorization: AuthorizationServer, url: str
 ) -> None:
@@ -100,15 +68,6 @@ def test_a_revoked_sign_in_is_told_and_a_new_one_heals_the_session(
 
     assert "uno-devserver login" in told
     assert client.call("greet", name="you") == "Hello, you!"
-
-
-def test_a_sign_out_ends_the_use_of_the_token(proxies: Proxies, machine: Machine, url: str) -> None:
-    login(machine, url)
-    client = proxies.connected("--upstream-url", url)
-
-    machine.run("logout", url)
-
-    assert "uno-devserver login" in str(client.request("tools/call", {"name": "greet", "arguments": {"name": "you"}}))
 
 
 def test_a_token_for_one_server_opens_no_other_one(

@@ -67,19 +67,6 @@ def test_when_add_ins_appear_in_the_folder_it_starts_by_itself(proxies: Proxies,
     assert client.heard("notifications/tools/list_changed")
 
 
-def test_when_a_solution_appears_it_starts_by_itself(proxies: Proxies, workspace: WorkspaceBuilder) -> None:
-    client = proxies.start()
-    client.initialize(capabilities={"roots": {}})
-    client.replies["roots/list"] = lambda _: {"roots": []}
-    client.wait_state("Degraded")
-
-    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
-
-    report = client.wait_health(lambda report: report["selectedSolutionPath"], "aware of the solution")
-    assert report["selectedSolutionPath"] == str(workspace.root / "App.slnx")
-    client.wait_connected()
-
-
 # --- several ----------------------------------------------------------------------------------------------------------
 
 
@@ -223,18 +210,6 @@ def test_roots_that_changed_are_asked_for_again(proxies: Proxies, machine: Machi
     assert client.call("echo", text="hi") == "hi"
 
 
-def test_a_modern_client_is_served_without_being_asked_for_roots_first(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.start()
-    client.capabilities = {"roots": {}}
-    client.modern = True
-    client.result("server/discover")
-
-    client.wait_connected()
-
-    assert client.call("echo", text="hi") == "hi"
-    assert client.asked == []
-
-
 def test_a_client_that_never_answers_roots_list_still_has_tools_and_the_process_ends(
     proxies: Proxies, bench: Workbench
 ) -> None:
@@ -248,25 +223,6 @@ def test_a_client_that_never_answers_roots_list_still_has_tools_and_the_process_
     assert client.call("echo", text="hi") == "hi"
     client.close_stdin()
     assert client.exit_code(3) == 0
-
-
-def test_a_client_that_refuses_roots_list_is_served_where_it_stands(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.start()
-    client.initialize(capabilities={"roots": {}})  # answered with "no such method"
-
-    client.wait_connected()
-
-    assert client.call("echo", text="hi") == "hi"
-
-
-def test_roots_that_name_no_folder_leave_the_workspace_as_it_is(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.start()
-    client.replies["roots/list"] = lambda _: {"roots": [{"uri": "https://example.org/"}, {"uri": 3}, "?", {}]}
-    client.initialize(capabilities={"roots": {}})
-
-    client.wait_connected()
-
-    assert client.health()["effectiveWorkspaceDirectory"] == str(bench.machine.workspace)
 
 
 # --- the client names it: uno_app_initialize --------------------------------------------------------------------------
@@ -324,36 +280,6 @@ def test_the_tool_that_names_the_workspace_starts_it(lost: ProxyClient, machine:
     assert lost.heard("notifications/tools/list_changed")
 
 
-def test_who_names_the_workspace_again_hears_how_it_is(lost: ProxyClient, machine: Machine) -> None:
-    there = addins_in(machine.root / "there")
-    first = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(there)))
-    host = lost.health()["hostProcessId"]
-
-    again = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(there)))
-
-    assert again == first
-    assert lost.health()["hostProcessId"] == host
-
-
-def test_a_workspace_that_is_none_is_told_as_such_and_can_be_named_again(lost: ProxyClient, machine: Machine) -> None:
-    empty = machine.root / "empty"
-    empty.mkdir()
-
-    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(empty)))
-    assert told["status"] == "degraded"
-
-    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(addins_in(machine.root / "there"))))
-    assert told["status"] == "ready"
-
-
-def test_a_name_that_is_no_absolute_path_is_refused(lost: ProxyClient) -> None:
-    for arguments in ({}, {"workspaceDirectory": 3}, {"workspaceDirectory": "relative"}):
-        result = lost.call_result("uno_app_initialize", **arguments)
-
-        assert result["isError"] is True, arguments
-        assert "workspaceDirectory" in result["content"][0]["text"]
-
-
 def test_with_force_roots_fallback_even_a_workspace_waits_to_be_named(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.start("--force-roots-fallback")
     client.initialize(capabilities={"roots": {}})
@@ -382,38 +308,6 @@ def test_a_solution_that_is_named_by_its_path_before_any_workspace_starts_it(
         "UserSelected",
         str(workspace.root / "App.slnx"),
     )
-
-
-def test_a_selection_that_is_none_of_the_solutions_says_candidate_and_what_to_call(
-    proxies: Proxies, workspace: WorkspaceBuilder
-) -> None:
-    workspace.uno_6_5().solution("A.slnx").solution("B.slnx")
-    client = proxies.start()
-    client.initialize()
-    client.wait_state("Degraded")
-
-    told = json.loads(
-        client.call_result("uno_app_select_solution", solutionPath=str(workspace.root / "C.slnx"))["content"][0]["text"]
-    )
-
-    assert told["status"] == "rejected"
-    for word in ("candidate", "uno_app_select_solution", "uno_health", "A.slnx"):
-        assert word in told["message"]
-
-
-def test_a_folder_that_was_named_without_a_solution_is_confirmed_by_roots(lost: ProxyClient, machine: Machine) -> None:
-    there = addins_in(machine.root / "there")
-    empty = machine.root / "empty"
-    empty.mkdir()
-
-    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(empty)))
-    nothing = lost.health()
-    lost.call("uno_app_initialize", workspaceDirectory=str(there))
-    report = lost.health()
-
-    assert "uno_health" in told["message"]
-    assert (nothing["resolutionKind"], nothing["effectiveWorkspaceDirectory"]) == ("NoCandidates", str(empty))
-    assert (nothing["selectionSource"], report["selectionSource"]) == ("RootsConfirmed", "RootsConfirmed")
 
 
 # --- its health -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,17 +71,6 @@ def keyring(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Keyring:
         monkeypatch.setenv(name, value)
         machine.environment[name] = value
     return keyring
-
-
-@pytest.fixture(scope="module")
-def authorization() -> Iterator[AuthorizationServer]:
-    with AuthorizationServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(authorization: AuthorizationServer) -> str:
-    return authorization.protected_server()
 
 
 async def test_the_secrets_are_in_the_keyring_and_not_in_the_file(keyring: Keyring, machine: Machine, url: str) -> None:

@@ -170,22 +170,11 @@ async def test_without_the_extra_the_log_says_what_to_install(
 # --- renewals
 
 
-@pytest.fixture(scope="module")
-def authorization() -> Iterator[AuthorizationServer]:
-    with AuthorizationServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def server(authorization: AuthorizationServer) -> str:
-    return authorization.protected_server()
-
-
 @pytest.fixture
-def url(server: str, machine: Machine) -> str:
+def url(url: str, machine: Machine) -> str:
     """A server that the user is signed in to."""
-    assert login(machine, server)["renewable"]
-    return server
+    assert login(machine, url)["renewable"]
+    return url
 
 
 def record_of(url: str) -> SignIn:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,22 +93,6 @@ def test_only_the_entries_own_bytes_change(clients: Clients, text: str | bytes) 
     _comes_back(clients, content)
 
 
-def test_of_twins_the_last_counts_and_both_are_removed(clients: Clients) -> None:
-    clients.write(FILE, '{"mcpServers":{"UnoApp":{"command":"a"},"x":{},"UnoApp":{"command":"b","env":{}}}}')
-
-    status = of_client(clients.status("--release"), "UnoApp", "cursor")
-    updated = clients.install("cursor", "--release", "--servers", "UnoApp")
-    after = clients.read(FILE)
-    removed = clients.uninstall("cursor", "--servers", "UnoApp")
-
-    assert status["status"] == "outdated"
-    assert "Multiple entries match server UnoApp" in status["warnings"]
-    assert actions(updated) == {"UnoApp": "updated"}
-    assert after["mcpServers"]["UnoApp"] == {**UVX, "env": {}}, "as every client reads it"
-    assert [one["action"] for one in operations(removed)] == ["removed"]
-    assert clients.read(FILE) == {"mcpServers": {"x": {}}}
-
-
 # --- entries that belong to somebody else, or in part ---
 
 
@@ -154,16 +136,6 @@ def test_a_repository_gives_no_consent_by_a_clients_file(clients: Clients) -> No
     assert any("sets UNO_DEVSERVER_TRUST" in warning for warning in status["warnings"])
     assert actions(installed) == {"UnoApp": "updated"}
     assert clients.read(FILE) == {"mcpServers": {"UnoApp": BY_PATH}}
-
-
-def test_a_version_that_a_path_cannot_say_is_written_by_the_default_runner(clients: Clients) -> None:
-    clients.write(FILE, {"mcpServers": {"UnoApp": {"command": "uno-devserver", "args": ["--mcp-app"]}}})
-
-    plain = clients.install("cursor", "--servers", "UnoApp")
-    pinned = clients.install("cursor", "--servers", "UnoApp", "--version", "6.0.0")
-
-    assert (actions(plain), actions(pinned)) == ({"UnoApp": "skipped"}, {"UnoApp": "updated"})
-    assert clients.read(FILE)["mcpServers"]["UnoApp"]["args"] == ["uno-devserver@6.0.0", "--mcp-app"]
 
 
 # --- texts that nobody can edit ---
@@ -235,29 +207,6 @@ def test_what_cannot_be_understood_is_named_and_left_alone(
     assert clients.tree() == before
 
 
-def test_a_root_key_that_is_null_holds_nothing_and_is_not_replaced_silently(clients: Clients) -> None:
-    text = '{"mcpServers": null, "a": 1}'
-    clients.write(FILE, text)
-
-    result = clients.install("cursor", "--release")
-
-    if set(actions(result).values()) == {"error"}:
-        assert clients.bytes(FILE) == text.encode()
-    else:
-        assert clients.read(FILE) == {"mcpServers": SERVERS, "a": 1}
-        _comes_back(clients, text.encode())
-
-
-@pytest.mark.parametrize("entry", ["5", "null", '"x"', "[]", "true"])
-def test_an_entry_that_is_no_object_is_no_reason_to_break_the_file(clients: Clients, entry: str) -> None:
-    clients.write(FILE, '{"mcpServers": {"other": ' + entry + "}}")
-
-    result = clients.install("cursor", "--release")
-
-    assert actions(result) == NEW
-    assert clients.read(FILE) == {"mcpServers": {"other": json.loads(entry), **SERVERS}}
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -325,20 +274,6 @@ def test_a_yaml_key_that_is_there_twice_is_told(clients: Clients) -> None:
     assert all("does not accept a second key 'a' (line 3)" in one["note"] for one in operations(result) if one["path"])
 
 
-def test_a_generic_local_address_is_nobodys_in_particular(clients: Clients) -> None:
-    text = '{"mcpServers": {"my-game": {"url": "http://localhost:5000/mcp"}}}'
-    clients.write(FILE, text)
-
-    installed = clients.install("cursor", "--release")
-    after = clients.read(FILE)
-    removed = clients.uninstall("cursor")
-
-    assert actions(installed) == NEW
-    assert after["mcpServers"]["my-game"] == {"url": "http://localhost:5000/mcp"}
-    assert actions(removed) == {"UnoApp": "removed", "UnoDocs": "removed"}
-    assert clients.bytes(FILE) == text.encode()
-
-
 # --- links and modes ---
 
 
@@ -357,16 +292,6 @@ def test_the_target_of_a_link_is_written_and_the_link_stays(clients: Clients) ->
     assert target.stat().st_mode & 0o777 == 0o640
     clients.uninstall("cursor")
     assert clients.tree() == before
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
-def test_the_mode_of_a_file_stays(clients: Clients, mode: int) -> None:
-    path = clients.write(FILE, {})
-    path.chmod(mode)
-
-    clients.install("cursor")
-
-    assert path.stat().st_mode & 0o7777 == mode
 
 
 def test_new_files_are_for_all_in_a_workspace_and_for_the_user_alone_at_home(clients: Clients) -> None:
@@ -544,23 +469,6 @@ def test_a_full_disk_costs_nothing_but_the_change(clients: Clients, options: lis
     assert set(actions(clients.install("cursor")).values()) == {"created"}
 
 
-def test_a_state_folder_that_cannot_be_used_is_named(clients: Clients) -> None:
-    shutil.rmtree(clients.machine.data)
-    clients.machine.data.write_text("in the way")
-    clients.write(FILE, "{}")
-    before = clients.tree()
-
-    result = clients.install("cursor")
-    unchanged = clients.tree() == before
-    without = clients.install("cursor", "--no-backup")
-
-    assert result.exit_code == 1
-    assert str(clients.machine.data) in result.json["error"]["message"]
-    assert "--no-backup" in result.json["error"]["nextStep"]
-    assert unchanged
-    assert actions(without) == NEW
-
-
 def _with_room_for(size: int) -> list[str]:
     """A program that runs another one, which can write no file larger than this."""
     limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
@@ -648,20 +556,6 @@ def test_installs_at_the_same_time_lose_nothing(clients: Clients) -> None:
     assert clients.read(FILE) == {"mcpServers": OTHER}
 
 
-def test_an_install_waits_for_the_one_before_it(clients: Clients) -> None:
-    lock = _held_lock(clients.machine)
-    waiting = clients.machine.spawn("mcp", "install", "cursor", "--json")
-
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not _has_open(waiting.pid, "registration.lock") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not clients.at(FILE).exists()
-    lock.release()
-    out, _ = waiting.communicate(timeout=WAIT_SECONDS)
-
-    assert [one["action"] for one in json.loads(out)["operations"]] == ["created", "created"]
-
-
 def test_dry_runs_and_status_do_not_wait(clients: Clients) -> None:
     lock = _held_lock(clients.machine)
     before = clients.tree()
@@ -678,14 +572,6 @@ def _held_lock(machine: Machine) -> FileLock:
     lock = FileLock(str(machine.state / "registration.lock"))
     assert lock.acquire(WAIT_SECONDS, lambda _: None)
     return lock
-
-
-def _has_open(pid: int, name: str) -> bool:
-    try:
-        handles = list(Path(f"/proc/{pid}/fd").iterdir())
-        return any(os.readlink(handle).endswith(name) for handle in handles)
-    except OSError:
-        return False
 
 
 # --- helpers ---
