@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from support.hosts import StandInHosts
-from support.machine import DATA_HOME, Machine
+from support.machine import DATA_HOME, WINDOWS, Machine
 from support.servers import Processes, Registry
 from support.virtual_time import run_virtually
 from support.workspace import WorkspaceBuilder
@@ -48,12 +49,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Do not even import the files that have no meaning on Windows."""
+    return True if WINDOWS and reason_of(_below_tests(collection_path)) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what has no meaning on Windows."""
-    if sys.platform == "win32":
-        for item in items:
-            if reason := reason_of(item.nodeid):
-                item.add_marker(pytest.mark.skip(reason=reason))
+    for item in items if WINDOWS else ():
+        if reason := reason_of(_below_tests(item.path), item.name.partition("[")[0]):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _below_tests(path: Path) -> PurePosixPath:
+    return PurePosixPath(os.path.relpath(path, Path(__file__).parent).replace("\\", "/"))
 
 
 @pytest.hookimpl(tryfirst=True)

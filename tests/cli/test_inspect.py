@@ -86,7 +86,7 @@ def test_the_page_of_a_running_proxy_is_printed(trusted: Proxies) -> None:
     assert first.stdout != second.stdout, "each opens the page once"
     for printed in (first.stdout, second.stdout):
         assert opened(printed, page).ask("GET", "/health").status == 200
-    wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]))
+    wait_for(lambda: sorted(trusted.processes()) == sorted([client.pid, host]))
 
 
 def test_with_trust_it_is_the_users_agreement_for_a_running_proxy_too(proxies: Proxies) -> None:
@@ -112,7 +112,7 @@ def test_programs_get_it_as_json(trusted: Proxies) -> None:
     assert opened(told.pop("url"), page)
     assert told == {
         "port": page.port,
-        "processId": client.process.pid,
+        "processId": client.pid,
         "started": False,
         "directory": str(trusted.machine.workspace),
         "token": page.token,
@@ -125,7 +125,7 @@ def test_a_proxy_that_has_none_is_asked_to_open_it(trusted: Proxies) -> None:
 
     told = trusted.machine.run("inspect", "--json", "--port", "0").json
 
-    assert (told["processId"], told["started"]) == (client.process.pid, False)
+    assert (told["processId"], told["started"]) == (client.pid, False)
     page = inspector_of(client)
     assert (page.port, page.token) == (told["port"], told["token"])
     assert opened(told["url"], page).call("greet", name="page") == "Hello, page!"
@@ -139,7 +139,7 @@ def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted:
 
     told = trusted.machine.run("inspect", "--json").json
 
-    assert (told["processId"], told["port"]) == (client.process.pid, port)
+    assert (told["processId"], told["port"]) == (client.pid, port)
 
 
 def test_a_page_that_a_config_opens_is_waited_for(trusted: Proxies) -> None:
@@ -152,7 +152,7 @@ def test_a_page_that_a_config_opens_is_waited_for(trusted: Proxies) -> None:
 
         told = trusted.machine.run("inspect", "--json", "--no-open").json
 
-        assert (told["processId"], told["started"]) == (client.process.pid, False)
+        assert (told["processId"], told["started"]) == (client.pid, False)
         client.close_stdin()
         assert client.exit_code() == 0
 
@@ -168,7 +168,7 @@ def test_a_proxy_that_just_starts_in_a_folder_above_is_found(machine: Machine) -
 
         told = machine.run("inspect", "--json", "--no-open", cwd=below.root).json
 
-        assert (told["processId"], told["directory"]) == (client.process.pid, str(below.root))
+        assert (told["processId"], told["directory"]) == (client.pid, str(below.root))
 
 
 def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> None:
@@ -411,7 +411,7 @@ def test_another_proxy_is_started_beside_one_that_cannot_be_asked(trusted: Proxi
     assert health["hostProcessId"] == client.health()["hostProcessId"], "both have the same Host"
     code, errors = inspecting.end()
     assert code == 0
-    assert f"The proxy {client.process.pid} has no page" in errors
+    assert f"The proxy {client.pid} has no page" in errors
     assert client.call("greet", name="you") == "Hello, you!"
 
 
@@ -422,7 +422,7 @@ def test_no_proxy_is_started_if_it_would_have_no_server(machine: Machine) -> Non
         result = machine.run("inspect", "--json")
 
     assert (result.json["error"]["code"], result.exit_code) == ("InspectorNotServed", 1)
-    assert f"The proxy {client.process.pid} has no page" in result.json["error"]["message"]
+    assert f"The proxy {client.pid} has no page" in result.json["error"]["message"]
     assert "--inspector" in result.json["error"]["nextStep"]
 
 

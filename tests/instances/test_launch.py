@@ -14,6 +14,7 @@ import pytest
 
 from support.files import write
 from support.hosts import is_running
+from support.ports import stop_listening
 from uno_devserver.instances import launch as launch_module
 from uno_devserver.instances.child_process import Child, Output
 from uno_devserver.instances.host_kind import HostKind
@@ -215,7 +216,7 @@ def test_the_usual_port_is_waited_for_while_the_host_before_ends(bench: Bench) -
 
         def go_on() -> bool:
             if next(questions) == 1:  # asked once before the first look at the port
-                ending.shutdown(socket.SHUT_RDWR)
+                stop_listening(ending)
             return True
 
         launched = bench.launch(Witness(go_on), usual_port=usual)

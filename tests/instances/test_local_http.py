@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.ports import stop_listening
 from support.stand_in_host import Rule, StandInHost
 from support.waiting import wait_for
 from uno_devserver.instances import local_http
@@ -47,7 +48,7 @@ def _server(
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield listener.getsockname()[1], requests
-        listener.shutdown(socket.SHUT_RDWR)
+        stop_listening(listener)
         thread.join(10)
     for connection in held:
         connection.close()

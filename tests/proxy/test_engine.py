@@ -124,7 +124,7 @@ def test_the_end_of_the_client_ends_everything_at_whatever_moment_it_comes(proxi
 
     assert client.exit_code() == 0
     assert time.monotonic() - begun < 3.0, "300 ms is the promise, on a machine that has nothing else to do"
-    children = [pid for pid in proxies.processes() if pid != client.process.pid]
+    children = [pid for pid in proxies.processes() if pid != client.pid]
     while any(map(is_running, children)):
         assert time.monotonic() - begun < 3.0, "what was being started stays"
         time.sleep(0.005)

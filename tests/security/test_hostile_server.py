@@ -66,7 +66,7 @@ def server(tools: int = 1) -> tuple[str, ...]:
 
 
 def most_memory(client: ProxyClient) -> int:
-    status = Path(f"/proc/{client.process.pid}/status").read_text().splitlines()
+    status = Path(f"/proc/{client.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 

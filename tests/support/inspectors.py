@@ -147,7 +147,7 @@ def last_port_taken() -> Iterator[int]:
 
 def inspector_of(client: ProxyClient) -> InspectorClient:
     """A client of the inspector, once that is open; with the token, as `inspect` finds it."""
-    path = client.state / "proxies" / f"{client.process.pid}.json"
+    path = client.state / "proxies" / f"{client.pid}.json"
 
     def opened() -> InspectorClient | None:
         status = json.loads(path.read_text()) if path.exists() else {}

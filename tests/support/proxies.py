@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,7 +29,8 @@ import psutil
 import pytest
 
 from support.hosts import is_running
-from support.machine import DATA_HOME, SLOWNESS, Machine
+from support.machine import DATA_HOME, SLOWNESS, WINDOWS, Machine
+from support.waiting import wait_for
 from uno_devserver.system.folders import folders
 
 PATIENCE = 60.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
@@ -117,6 +119,7 @@ class ProxyClient:
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: Path) -> None:
         self._stderr = stderr
+        self._is_launcher = COMMAND in argv
         self.state = Path(folders(env).state)
         with stderr.open("wb") as errors:
             self.process = subprocess.Popen(
@@ -136,6 +139,14 @@ class ProxyClient:
         self._writing = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @cached_property
+    def pid(self) -> int:
+        """The id of the proxy. On Windows a launcher starts the Python of a command, and waits for it."""
+        if not (WINDOWS and self._is_launcher):
+            return self.process.pid
+        python: psutil.Process = wait_for(psutil.Process(self.process.pid).children)[0]
+        return python.pid
 
     # --- the conversation
 
@@ -157,6 +168,7 @@ class ProxyClient:
             "initialize", {"protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info}
         )
         self.notify("notifications/initialized")
+        _ = self.pid  # while it runs
         return result
 
     def begin(self, method: str, params: Message | None = None, request_id: int | str | None = None) -> int | str:

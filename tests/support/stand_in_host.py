@@ -23,7 +23,7 @@ STARTED = "2026-11-15T08:27:37.4240525Z"
 _SCRIPT = r"""
 import json, os, socket, sys, threading
 
-address, rules, log = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+address, rules, log = sys.argv[1], json.load(sys.stdin), sys.argv[2]
 listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
 listener.bind((address, 0))
 listener.listen()
@@ -135,9 +135,12 @@ class StandInHost:
     def __init__(self, folder: Path, rules: Sequence[Rule], address: str = "127.0.0.1") -> None:
         self._log = folder / "requests.jsonl"
         text = json.dumps([rule._asdict() for rule in rules])
-        command = [sys.executable, "-ISc", _SCRIPT, address, text, str(self._log)]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-ISc", _SCRIPT, address, str(self._log)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin
         assert self._process.stdout
+        self._process.stdin.write(text)
+        self._process.stdin.close()
         self.pid = self._process.pid
         self.port = int(self._process.stdout.readline())
 
@@ -146,7 +149,9 @@ class StandInHost:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        assert self._process.stdout
+        self._process.stdout.close()
 
     def requests(self) -> list[str]:
         return [json.loads(line) for line in self._log.read_text("utf-8").splitlines()] if self._log.exists() else []

@@ -69,7 +69,7 @@ def ended() -> int:
     return process.pid
 
 
-@pytest.fixture(params=["/proc", "psutil"])
+@pytest.fixture(params=["/proc", "psutil"] if proc.AVAILABLE else ["psutil"])
 def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc, as on macOS and Windows, the same questions have the same answers."""
     monkeypatch.setattr(proc, "AVAILABLE", request.param == "/proc")

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> str:
 def run_python(
     code: str, cwd: str = "/", seconds: float = NEVER, keep: int = 10_000, data: bytes = b"", errors: bool = True
 ) -> RunOutcome:
-    arguments = [sys.executable, "-ISc", code]
+    arguments = [sys.executable, "-ISc", "import sys; sys.stdout.reconfigure(newline='\\n')\n" + code]
     return run(arguments, cwd=cwd, environ={}, seconds=seconds, keep_bytes=keep, input_bytes=data, with_errors=errors)
 
 

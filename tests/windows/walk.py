@@ -45,6 +45,7 @@ def settings_and_agreement_are_told(machine: ReleaseMachine) -> None:
 
 def a_client_is_registered_examined_and_forgotten(machine: ReleaseMachine) -> None:
     machine.run("trust")
+    machine.run("start")  # so that no limit of a client decides
     for client, scope in (("cursor", "workspace"), ("cursor", "user"), ("claude-code", "workspace"), ("codex", "user")):
         installed = machine.json("mcp", "install", client, "--scope", scope)
         (path,) = {Path(one["path"]) for one in installed["operations"]}
@@ -54,6 +55,7 @@ def a_client_is_registered_examined_and_forgotten(machine: ReleaseMachine) -> No
         machine.json("mcp", "status")
         machine.run("mcp", "uninstall", client, "--scope", scope)
         assert not path.exists() or "UnoApp" not in path.read_text("utf-8"), path
+    machine.run("stop")
 
 
 def two_proxies_share_a_host(machine: ReleaseMachine) -> None:

@@ -45,12 +45,12 @@ def test_calls_leave_nothing_behind_in_memory(proxies: Proxies, bench: Workbench
     call = {"name": "echo", "arguments": {"text": "x" * 2000}}
 
     def grown_after(rounds: int) -> int:
-        before = psutil.Process(client.process.pid).memory_info().rss
+        before = psutil.Process(client.pid).memory_info().rss
         for _ in range(rounds):
             for request in [client.begin("tools/call", call) for _ in range(50)]:
                 assert "result" in client.answer(request)
                 client.forget(request)
-        return psutil.Process(client.process.pid).memory_info().rss - before
+        return psutil.Process(client.pid).memory_info().rss - before
 
     grown_after(10)
     assert grown_after(40) < 40 * 50 * 1500

@@ -163,9 +163,9 @@ def test_stop_tells_people_and_programs_which_proxy_starts_the_host_again(proxie
     [result] = bench.machine.run("stop", "--json").json["results"]
 
     assert told.splitlines()[-2] == "Successfully stopped 1 DevServer(s)"
-    assert f"The proxy (of test-client, process {client.process.pid}) starts it again at once" in told
+    assert f"The proxy (of test-client, process {client.pid}) starts it again at once" in told
     assert "with the add-ins as they are now" in told
-    assert result["startedAgainBy"] == [{"processId": client.process.pid, "clients": ["test-client"]}]
+    assert result["startedAgainBy"] == [{"processId": client.pid, "clients": ["test-client"]}]
     client.wait_connected(generation=3)
 
 
@@ -177,7 +177,7 @@ def test_the_host_of_a_proxy_is_not_restarted_by_start_but_by_stop(proxies: Prox
     refused = bench.machine.run("start", "--restart", "--json").json["error"]
     assert refused["code"] == "ServerOwned"
     assert refused["nextStep"].startswith("Run 'uno-devserver stop'.")
-    assert f"process {client.process.pid}" in refused["nextStep"]
+    assert f"process {client.pid}" in refused["nextStep"]
     bench.machine.run("stop")
 
     client.wait_connected(generation=2)

@@ -50,7 +50,7 @@ def test_the_host_is_told_its_solution_its_add_ins_and_who_started_it(
 
     argv = launch["argv"]
     assert argv[argv.index("--solution") + 1] == str(uno.root / "App.slnx")
-    assert argv[argv.index("--ppid") + 1] == str(client.process.pid)
+    assert argv[argv.index("--ppid") + 1] == str(client.pid)
     assert "Uno.UI.App.Mcp.Server.dll" in argv[argv.index("--addins") + 1]
     assert argv[-2:] == ["--custom-flag", "7"]
     assert launch["stdin"] == os.devnull, "it cannot take messages of the client"

@@ -66,7 +66,7 @@ def test_a_signal_right_behind_the_first_answer_leaves_no_status_file(
     client.process.send_signal(number)
 
     assert client.exit_code(GONE_SECONDS * BUSY) == 0
-    assert not (bench.machine.state / "proxies" / f"{client.process.pid}.json").exists()
+    assert not (bench.machine.state / "proxies" / f"{client.pid}.json").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGHUP])
@@ -86,7 +86,7 @@ def test_a_proxy_that_is_killed_takes_its_host_with_it(proxies: Proxies, bench: 
 
     client.process.kill()
 
-    assert gone_within(GONE_SECONDS * BUSY, client.process.pid, host)
+    assert gone_within(GONE_SECONDS * BUSY, client.pid, host)
 
 
 def test_a_command_and_all_that_it_started_end_with_the_proxy(proxies: Proxies, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_whenever_a_signal_comes_in_the_first_moments_nothing_is_left(proxies: P
 
 def test_neither_a_status_file_nor_a_registry_entry_is_left_of_a_session(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected(prefix=[sys.executable, "-P", "-c", REMOVES_IN_ANY_CASE])
-    file = bench.machine.state / "proxies" / f"{client.process.pid}.json"
+    file = bench.machine.state / "proxies" / f"{client.pid}.json"
     registry = bench.machine.data / "Uno Platform" / "DevServers"
     wait_for(file.exists)
     assert list(registry.iterdir())

@@ -76,7 +76,7 @@ def first_answer(client: ProxyClient, request: str) -> None:
 
 
 def status_of(machine: Machine, client: ProxyClient) -> Message | None:
-    path = machine.state / "proxies" / f"{client.process.pid}.json"
+    path = machine.state / "proxies" / f"{client.pid}.json"
     status: Message | None = json.loads(path.read_text("utf-8")) if path.exists() else None
     return status
 
@@ -111,7 +111,7 @@ def test_its_status_file_is_there_when_its_client_has_the_first_answer(
 
         status = status_of(machine, client)
 
-        found[request] = status and (status["processId"] == client.process.pid, status["directory"])
+        found[request] = status and (status["processId"] == client.pid, status["directory"])
         end(client)
 
     assert found == dict.fromkeys(FIRST_REQUESTS, (True, str(machine.workspace)))
@@ -140,7 +140,7 @@ def test_list_and_health_name_it_at_once(proxies: Proxies, machine: Machine, beh
 
         running = [machine.spawn(command, "--json") for command in ("list", "health")]
         documents = [json.loads(each.communicate(timeout=RUN_SECONDS)[0]) for each in running]
-        found += [[proxy["processId"] == client.process.pid for proxy in each["proxies"]] for each in documents]
+        found += [[proxy["processId"] == client.pid for proxy in each["proxies"]] for each in documents]
         end(client)
 
     assert found == [[True]] * len(found)
@@ -178,7 +178,7 @@ def test_inspect_asks_it_at_once_and_starts_no_other(proxies: Proxies, machine: 
 
         (told,) = inspected(inspect(machine))
 
-        assert (told["processId"], told["started"]) == (client.process.pid, False)
+        assert (told["processId"], told["started"]) == (client.pid, False)
         end(client)
 
 
@@ -191,7 +191,7 @@ def test_inspect_asks_it_at_once_also_on_a_busy_machine(proxies: Proxies, machin
 
         (told,) = inspected(inspect(machine))
 
-    assert (told["processId"], told["started"]) == (client.process.pid, False)
+    assert (told["processId"], told["started"]) == (client.pid, False)
 
 
 @pytest.mark.parametrize("behind", WITH_PAGE)
@@ -203,7 +203,7 @@ def test_the_page_of_a_proxy_with_an_inspector_is_found_at_once(
 
     (told,) = inspected(inspect(machine))
 
-    assert (told["processId"], told["started"]) == (client.process.pid, False)
+    assert (told["processId"], told["started"]) == (client.pid, False)
     assert told["token"] == inspector_of(client).token
 
 
@@ -214,5 +214,5 @@ def test_two_who_inspect_at_the_same_time_see_the_same_page(proxies: Proxies, ma
 
     first, second = inspected(inspect(machine), inspect(machine))
 
-    assert (first["processId"], second["processId"]) == (client.process.pid, client.process.pid)
+    assert (first["processId"], second["processId"]) == (client.pid, client.pid)
     assert (first["port"], first["token"]) == (second["port"], second["token"])

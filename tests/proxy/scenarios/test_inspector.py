@@ -41,7 +41,7 @@ def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxi
     assert page.port == port
     assert f"Inspector: {page.address} ('uno-devserver inspect' opens it)\n" in client.stderr
     (proxy,) = bench.machine.run("list", "--json").json["proxies"]
-    assert (proxy["inspector"], proxy["processId"]) == (page.address, client.process.pid)
+    assert (proxy["inspector"], proxy["processId"]) == (page.address, client.pid)
     assert f"  Inspector: {page.address}" in bench.machine.run("health").stdout.splitlines()
 
 
@@ -83,7 +83,7 @@ def test_the_token_is_in_the_status_file_and_nowhere_else(proxies: Proxies, benc
         for what, secret in secrets.items():
             assert secret not in text, f"{what} in {where}"
     files = {file: file.read_bytes() for file in bench.machine.data.rglob("*") if file.is_file()}
-    status = bench.machine.state / "proxies" / f"{client.process.pid}.json"
+    status = bench.machine.state / "proxies" / f"{client.pid}.json"
     assert [file for file in files if any(secret.encode() in files[file] for secret in secrets.values())] == [status]
     assert status.stat().st_mode & 0o777 == 0o600, "for the user alone"
     assert opened.token not in status.read_text()
@@ -276,7 +276,7 @@ def _opens_none(proxies: Proxies, client: ProxyClient) -> bool:
 
 def _status(machine: Machine, proxy: ProxyClient, accept: Callable[[Message], object]) -> Message:
     """What it says of itself on disk, when that is as wanted."""
-    path = machine.state / "proxies" / f"{proxy.process.pid}.json"
+    path = machine.state / "proxies" / f"{proxy.pid}.json"
 
     def told() -> Message | None:
         status: Message = json.loads(path.read_text()) if path.exists() else {"inspector": None}

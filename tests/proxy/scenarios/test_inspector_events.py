@@ -137,9 +137,9 @@ def test_a_call_is_seen_while_it_runs_and_with_its_outcome(proxies: Proxies, ben
         client.answer(held)
         done = page.hear("call", is_named("hold", "done"))
 
-    assert (snapshot["processId"], snapshot["directory"]) == (client.process.pid, str(bench.machine.workspace))
+    assert (snapshot["processId"], snapshot["directory"]) == (client.pid, str(bench.machine.workspace))
     assert snapshot["health"]["status"] == "Healthy"
-    assert [(proxy["processId"], proxy["own"]) for proxy in snapshot["proxies"]] == [(client.process.pid, True)]
+    assert [(proxy["processId"], proxy["own"]) for proxy in snapshot["proxies"]] == [(client.pid, True)]
     assert [server["isInWorkspace"] for server in snapshot["servers"]] == [True]
     assert (running["client"], running["totalMs"], running["method"]) == ("test-client", None, "tools/call")
     assert str(begun) in running["arguments"]

@@ -57,7 +57,7 @@ def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> Non
     assert issue["code"] == "UpstreamError"
     assert issue["message"] == "The server 'cat' cannot be used over MCP: it sends back what it is sent."
     assert client.asked == []
-    client.wait_health(lambda _: proxies.processes() == [client.process.pid], "that of a proxy that runs alone")
+    client.wait_health(lambda _: proxies.processes() == [client.pid], "that of a proxy that runs alone")
     assert client.health()["proxy"]["upstream"]["processId"] is None
 
 

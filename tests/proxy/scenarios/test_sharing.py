@@ -124,7 +124,7 @@ def test_a_proxy_behind_a_proxy_is_a_server_like_any_other(proxies: Proxies, ben
 
     assert client.call("echo", text="deep") == "deep"
     report = client.health()
-    assert report["proxy"]["processId"] == client.process.pid, "its own health, not that of the one behind it"
+    assert report["proxy"]["processId"] == client.pid, "its own health, not that of the one behind it"
     assert (report["proxy"]["upstream"]["kind"], report["proxy"]["upstream"]["name"]) == ("command", "uno-devserver")
 
 
