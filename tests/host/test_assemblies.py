@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.assemblies import MVID, SERVER_PROCESSOR, TARGET_FRAMEWORK, TARGET_PLATFORM, assembly
+from support.assemblies import (
+    MVID,
+    SERVER_PROCESSOR,
+    TARGET_FRAMEWORK,
+    TARGET_PLATFORM,
+    assembly,
+    assembly_of_long_names,
+)
 from uno_devserver.host.assemblies import Assembly, NotAnAssembly, parse_assembly, read_assembly
 
 APP = assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0"), (TARGET_PLATFORM, "Desktop1.0")])
@@ -148,3 +155,22 @@ def test_a_pipe_and_a_device_are_no_assemblies(tmp_path: Path) -> None:
     for path in (str(tmp_path / "pipe.dll"), "/dev/zero"):
         with pytest.raises(NotAnAssembly, match="not a regular file"):
             read_assembly(path)
+
+
+def test_a_small_file_cannot_name_gigabytes_of_types() -> None:
+    # given: one processor, whose name of megabytes is within the limits; and the same a thousand times
+    assert sum(map(len, parse_assembly(assembly_of_long_names(1)).processors)) > 1_000_000
+    hostile = assembly_of_long_names(1000)
+    assert len(hostile) < 20_000
+
+    # when
+    tracemalloc.start()
+    try:
+        with pytest.raises(NotAnAssembly):
+            parse_assembly(hostile)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    # then
+    assert peak < 32 << 20

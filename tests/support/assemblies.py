@@ -139,3 +139,27 @@ def _root(streams: dict[str, bytes]) -> bytes:
         at += len(padded)
         body += padded
     return head + body
+
+
+def assembly_of_long_names(attributes: int) -> bytes:
+    """An assembly with generic processors, each of whose names has 47 arguments, nested 49 deep, of 1,000 letters."""
+    strings, blobs = _Heap(), _Heap()
+    letters = strings.string("a" * 1000)
+    generic = (strings.string(f"{SERVER_PROCESSOR[1]}`1"), strings.string(SERVER_PROCESSOR[0]))
+    nested = [struct.pack("<HHH", (2 + level) << 2 | 3, letters, 0) for level in range(48)]
+    innermost = b"\x12" + struct.pack(">H", 0x8000 | (2 + len(nested)) << 2 | 1)
+    signature = b"\x15\x12\x05\x01\x15" + innermost + b"\x2f" + innermost * 47
+    rows = {
+        0x00: [struct.pack("<H4H", 0, strings.string("m.dll"), 1, 0, 0)],
+        0x01: [struct.pack("<HHH", 0, *generic), struct.pack("<HHH", 0, letters, 0), *nested],
+        0x0A: [struct.pack("<HHH", 1 << 3 | 4, strings.string(".ctor"), 0)],
+        0x0C: [struct.pack("<HHH", 46, 1 << 3 | 3, blobs.blob(b"\1\0\0\0"))] * attributes,
+        0x1B: [struct.pack("<H", blobs.blob(signature))],
+        0x20: [struct.pack("<I4HI3H", 0x8004, 1, 0, 0, 0, 0, 0, letters, 0)],
+    }
+    tables = struct.pack("<IBBBBQQ", 0, 2, 0, 0, 1, sum(1 << number for number in rows), 0)
+    tables += b"".join(struct.pack("<I", len(content)) for content in rows.values())
+    tables += b"".join(b"".join(content) for content in rows.values())
+    guids = uuid.UUID(MVID).bytes_le
+    streams = {"#~": tables, "#Strings": bytes(strings.data), "#GUID": guids, "#Blob": bytes(blobs.data)}
+    return _pe(_root(streams), pe32_plus=False)

@@ -1,33 +1,37 @@
 """`addin check`: shows which .NET add-ins discovery finds in a package, and why not others, before it is published.
 
 Nothing of the package runs. A .nupkg is laid out in a temporary folder, with the content of those files only that
-discovery reads.
+discovery reads. A package may come from anybody, so everything that it can have done here is bounded.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+import time
 
 from ..discovery.entry_points import ADDIN_ITEM, EntryPoint, build_files, declared_addins
 from ..discovery.manifest import MANIFEST_NAME, read_manifest
 from ..discovery.nuget_version import at_least
 from ..issues import REMEDIES, Issue, UserError, warning
+from ..msbuild.problems import shortened
 from ..msbuild.project_files import ProjectFileCache
 from ..msbuild.xml import XmlProblem, parse_xml
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, open_regular, read_bytes, read_head
 from ..system.jsonc import JsonProblem, parse
 from .result import Bullets, Report, Result, Row, Section
 from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from zipfile import ZipFile
+    from zipfile import ZipFile, ZipInfo
 
     from .parse import Invocation
 
-MAX_ENTRIES = 50_000  # the largest public packages have some ten thousand files
-MAX_TEXT_BYTES = 16 * 1024 * 1024  # of a file that is read; .targets files have less than 1 MB
+MAX_PLACES = 30_000  # files and folders; the largest public packages have some ten thousand
+MAX_LEVELS = 100  # of folders; real packages have ten, and removing them takes an open file for each
+MAX_TEXT_BYTES = 16 * 1024 * 1024  # of all files that are read; .targets files have less than 1 MB
+SECONDS = 20.0  # for the evaluation of all build files, which takes milliseconds for each
 READ = (".props", ".targets", ".nuspec", MANIFEST_NAME)  # the endings of files whose content matters
 NEWEST_HOST = "999999999"  # a Host version that reaches every minimum
 HARMLESS = ("AddInConditionUnknown", "AddInTargetsDeprecated")  # issues with which an add-in is found all the same
@@ -53,44 +57,68 @@ def run(invocation: Invocation) -> Result:
         raise UserError("MissingValue", "The package to check is missing.", next_step, exit_code=2)
     path = os.path.abspath(invocation.arguments[0])
     if os.path.isdir(path):
-        return _result(path, _Check(path))
+        return _result(path, _Check(path, os.path.basename(path)))
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
         _lay_out(path, folder)
-        return _result(path, _Check(folder))
+        return _result(path, _Check(folder, os.path.splitext(os.path.basename(path))[0]))
 
 
 def _lay_out(path: str, folder: str) -> None:
-    """Writes the files of a .nupkg into a folder: those that are read with their content, others with their size."""
+    """Writes the files of a .nupkg into a folder: those that are read with their content, of others the beginning."""
+    import zlib
     from zipfile import BadZipFile, ZipFile
 
     try:
-        with ZipFile(path) as package:
+        with open_regular(path) as file, ZipFile(file) as package:
             _write_files(package, folder)
-    except (OSError, BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        message = f"{path} cannot be read as a package: {str(why).rstrip('.')}."
-        next_step = "Name a .nupkg file, or the folder of an unpacked package."
-        raise UserError("PackageUnreadable", message, next_step) from error
+    except FileProblem as problem:
+        raise _unreadable(path, problem.reason) from problem
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
+        raise _unreadable(path, shortened(str(error)).rstrip(".")) from error
+
+
+def _unreadable(path: str, reason: str) -> UserError:
+    next_step = "Name a .nupkg file, or the folder of an unpacked package."
+    return UserError("PackageUnreadable", f"{path} cannot be read as a package: {reason}.", next_step)
 
 
 def _write_files(package: ZipFile, folder: str) -> None:
-    entries = package.infolist()
-    if len(entries) > MAX_ENTRIES:
-        raise ValueError(f"it has more than {MAX_ENTRIES:,} files")
-    for entry in entries:
+    targets: dict[str, ZipInfo] = {}
+    folders: dict[str, None] = {folder: None}
+    for entry in package.infolist():
         target = os.path.normpath(os.path.join(folder, *_unescaped(entry.filename).split("/")))
         if entry.is_dir() or not target.startswith(folder + os.sep):  # no path leads out of the folder
             continue
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if target.lower().endswith(READ):
-            if entry.file_size > MAX_TEXT_BYTES:
-                raise ValueError(f"{entry.filename} is larger than {MAX_TEXT_BYTES:,} bytes")
-            content = package.read(entry)
-        else:
-            with package.open(entry) as stream:
-                content = stream.read(2)  # whether it is empty, or an assembly
+        names = target[len(folder) + 1 :].split(os.sep)
+        if len(names) > MAX_LEVELS:
+            raise ValueError(f"it has folders of more than {MAX_LEVELS} levels")
+        targets[target] = entry
+        folders.update(dict.fromkeys(os.path.join(folder, *names[:level]) for level in range(1, len(names))))
+        if len(targets) + len(folders) > MAX_PLACES:
+            raise ValueError(f"it has more than {MAX_PLACES:,} files and folders")
+    for path in folders:
+        os.makedirs(path, exist_ok=True)
+    bytes_left = MAX_TEXT_BYTES
+    for target, entry in targets.items():
+        is_read = target.lower().endswith(READ)
+        content = _beginning(package, entry, bytes_left + 1 if is_read else 2)  # 2: is it empty, or an assembly?
+        bytes_left -= len(content) if is_read else 0
+        if bytes_left < 0:
+            raise ValueError(f"its {', '.join(READ)} files have more than {MAX_TEXT_BYTES:,} bytes")
         with open(target, "wb") as file:
             file.write(content)
+
+
+def _beginning(package: ZipFile, entry: ZipInfo, count: int) -> bytes:
+    """The first bytes of an entry; the size that it states may be wrong."""
+    from zipfile import ZIP_DEFLATED, ZIP_STORED
+
+    if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # NuGet has no other; a block of bzip2 fills the memory
+        raise ValueError(f"{shortened(entry.filename)} is compressed in a way that NuGet does not read")
+    with package.open(entry) as stream:
+        return stream.read(count)
 
 
 def _unescaped(name: str) -> str:
@@ -102,11 +130,12 @@ def _unescaped(name: str) -> str:
 class _Check:
     """The check of a package folder; its attributes are the results."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, name: str) -> None:
         self.folder = folder
         self.project = f"{folder}-project"  # the folder of a made-up project, to which relative paths are relative
         self.issues: list[Issue] = []
-        self.name, self.version = self._identity()
+        self._until = time.monotonic() + SECONDS
+        self.name, self.version = self._identity(name)
         declared = self._by_manifest()
         candidates = declared if declared is not None else self._by_build_files()
         self.found = [candidate for candidate in candidates if self._is_good(candidate)]
@@ -114,16 +143,16 @@ class _Check:
             message = f"{self.name} declares no add-in."
             self.issues.append(warning("AddInEntryPointUnknown", message))
 
-    def _identity(self) -> tuple[str, str]:
-        names = [name for name in sorted(os.listdir(self.folder)) if name.lower().endswith(".nuspec")]
+    def _identity(self, otherwise: str) -> tuple[str, str]:
         texts: dict[str, str] = {}
         try:
+            names = [name for name in sorted(os.listdir(self.folder)) if name.lower().endswith(".nuspec")]
             root = parse_xml(read_bytes(os.path.join(self.folder, names[0]), MAX_TEXT_BYTES))
             for section in root.elements:
                 texts |= {e.name: "".join(map(str, e.children)) for e in section.elements if section.name == "metadata"}
-        except (IndexError, FileProblem, XmlProblem):
+        except (IndexError, OSError, FileProblem, XmlProblem):
             pass  # a folder that is not packed yet; the files named like it are then taken for those of the package
-        return texts.get("id", "").strip() or os.path.basename(self.folder), texts.get("version", "").strip()
+        return texts.get("id", "").strip() or otherwise, texts.get("version", "").strip()
 
     def _by_manifest(self) -> list[EntryPoint] | None:
         manifest = read_manifest(self.folder, self.name, NEWEST_HOST)
@@ -133,7 +162,7 @@ class _Check:
             return None
         try:
             entries = parse(read_bytes(path, MAX_TEXT_BYTES))["addins"]  # type: ignore[index]
-        except (KeyError, TypeError, FileProblem, JsonProblem):
+        except (KeyError, TypeError, OSError, FileProblem, JsonProblem):
             entries = []
         for entry in entries if isinstance(entries, list) else ():
             minimum = entry.get("minHostVersion") if isinstance(entry, dict) else None
@@ -171,6 +200,12 @@ class _Check:
         return found
 
     def _evaluated(self, files: list[str]) -> list[EntryPoint]:
+        if time.monotonic() > self._until:
+            message = f"Its build files take more than {SECONDS:g} s; some were not looked at."
+            self.issues.append(
+                warning("AddInTargetsInvalid", message, "Simplify them; each build evaluates them, too.")
+            )
+            return []
         undecided: dict[str, tuple[str, ...]] = {}
         found = declared_addins(
             os.path.join(self.project, "App.csproj"),
@@ -197,10 +232,13 @@ class _Check:
             self.issues.append(warning("AddInEntryPointRefused", message, _base_step(candidate)))
             return False
         try:
-            with open(path, "rb") as file:
-                start = file.read(2)
-        except OSError:
+            start = read_head(path, 2)
+        except FileNotFoundError:
             self.issues.append(warning("AddInBinaryNotFound", f"{declared} names {path}, which is not in the package."))
+            return False
+        except FileProblem as problem:
+            message = f"{declared} names {path}, which cannot be read: {problem.reason}."
+            self.issues.append(warning("AddInBinaryNotFound", message))
             return False
         if start == b"MZ":
             return True

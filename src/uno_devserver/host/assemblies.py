@@ -28,6 +28,7 @@ MAX_NAME = 1024  # the runtime's limit
 MAX_STREAMS = 16  # there are five kinds; Edit and Continue adds a few
 MAX_STREAM_NAME = 32
 MAX_TYPE_PARTS = 50  # nested types and type arguments in the name of one processor
+MAX_ALL_PARTS = 4000  # of the types of all attributes: a few KiB of signatures could name megabytes, again and again
 
 # The attribute with the platform of an app, such as "Desktop1.0"; the app reports the same text when it connects.
 TARGET_PLATFORM = "System.Runtime.Versioning.TargetPlatformAttribute"
@@ -213,6 +214,7 @@ class _Metadata:
         if metadata.bytes(0, 4) != b"BSJB":
             raise NotAnAssembly("its metadata is damaged or cut short")
         self._streams = dict(_streams(metadata))
+        self._parts_left = MAX_ALL_PARTS
         self._absent = metadata.part(0, 0)
         tables = self._streams.get("#~") or self._streams.get("#-") or self._absent
         wide, valid = tables.unpack("<6xBxQ8x")
@@ -279,7 +281,8 @@ class _Metadata:
     def type_name(self, table: int, number: int) -> str:
         """The name of a type as reflection writes it; the types around it are followed by a plus."""
         parts: list[str] = []
-        while len(parts) < MAX_TYPE_PARTS:
+        while len(parts) < MAX_TYPE_PARTS and self._parts_left > 0:
+            self._parts_left -= 1
             row = self._row(table, number)
             parts.append(self._string(row[1]))
             around = self._type_around(table, number, row)
