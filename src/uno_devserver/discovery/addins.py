@@ -242,7 +242,7 @@ class AddInSearch:
         for package in known:
             if package.folder is None or package.folder in declared:
                 continue
-            path = os.path.join(package.folder, MANIFEST_NAME)
+            path = f"{package.folder}{os.sep}{MANIFEST_NAME}"
             if not os.path.exists(path):
                 continue
             manifest = read_manifest(package.folder, package.name, host_version)

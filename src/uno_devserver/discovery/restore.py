@@ -115,8 +115,8 @@ def _imports(framework: str | None, files: list[str], properties: Mapping[str, s
     if "\\" in properties.get("NuGetPackageRoot", ""):  # the restore was made on Windows
         files = list(map(_from_windows, files))
         properties = {name: ";".join(map(_from_windows, value.split(";"))) for name, value in properties.items()}
-    props = tuple(path for path in files if path.lower().endswith(".props"))
-    targets = tuple(path for path in files if not path.lower().endswith(".props"))
+    props = tuple(path for path in files if path[-6:].lower() == ".props")
+    targets = tuple(path for path in files if path[-6:].lower() != ".props")
     return PackageImports(framework, props, targets, properties)
 
 
@@ -177,8 +177,10 @@ def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iter
 
 def _spelt(folder: str, spelling: str) -> str:
     """The package's own spelling of its name, from file names and `Pkg` properties; folders are in lower case."""
-    if spelling.lower() == folder or len(spelling) != len(folder):
-        return spelling if spelling.lower() == folder else folder
+    if spelling.lower() == folder:
+        return spelling
+    if len(spelling) != len(folder):
+        return folder
     mixed = "".join(own if own.isalnum() else plain for own, plain in zip(spelling, folder, strict=True))
     return mixed if mixed.lower() == folder.lower() else folder
 

@@ -65,16 +65,17 @@ def read_bytes(path: str, limit: int = MAX_BYTES, *, own: bool = False) -> bytes
         size = _size(handle, path, own)
         if size > limit:
             raise FileProblem(path, f"it has {size:,} bytes; the limit is {limit:,}")
-        chunks = []
-        room = limit + 1  # the size may change during the read, and files of /proc have the size 0
+        data = os.read(handle, (size or 65535) + 1)  # files of /proc have the size 0
+        if len(data) == size:
+            return data
+        chunks = [data]  # its size is not told, or is just changing
+        room = limit + 1 - len(data)
         while room > 0 and (chunk := os.read(handle, min(room, max(size + 1, 65536)))):
             chunks.append(chunk)
             room -= len(chunk)
-            if len(chunk) == size and room > 0:
-                break  # this was the whole file: another call would only return the end of it
-        if room == 0:
+        if room <= 0:
             raise FileProblem(path, f"it grew over the limit of {limit:,} bytes")
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return b"".join(chunks)
     except OSError as error:
         raise FileProblem(path, _reason(error)) from error
     finally:
