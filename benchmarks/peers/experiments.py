@@ -28,6 +28,7 @@ from benchmarks.peers.sessions import (
 from benchmarks.proxy import CALL as DOUBLE
 
 REVISION = {"name": "revision", "arguments": {}}
+HEALTH = {"name": "uno_health", "arguments": {}}
 BLOCK_CALLS, BLOCK_SECONDS = 100, 0.3  # of one round; some take 40 ms for a call
 AT_ONCE = 32
 RATE_SECONDS = 0.3
@@ -61,6 +62,7 @@ ROWS = (
     Row("memory", "memory after the first call", "MB"),
     Row("worked", "memory after all calls", "MB"),
     Row("healed", "`kill -9` of its server → good call", "ms"),
+    Row("stoodBy", "the same, with a second server that stands by", "ms"),
     Row("edit", "edit → new code answers", "ms"),
     Row("unbroken", "edit → new code answers, no call lost", "ms"),
 )
@@ -174,11 +176,26 @@ def healed(peer: Peer, arena: Arena) -> Figures:
     server = servers.lean()
     session = arena.kept(peer, "healed", lambda: _before_command(peer, server))
     _check(session.ask("tools/call", REVISION), "0")
+    return {"healed": _kill(session, server, arena)}
+
+
+def stood_by(peer: Peer, arena: Arena) -> Figures:
+    """The same, when a second server is ready to take over."""
+    if peer.to_config is None:
+        raise Cannot("it keeps no second server ready")
+    command, server = peer.to_config, servers.lean()
+    session = arena.kept(peer, "stoodBy", lambda: OnPipes(command, servers.with_standby(server)))
+    session.until(lambda answer: '"standby"' in str(text_of(answer)), HEALTH, arena.bound(HEAL_SECONDS))
+    _check(session.ask("tools/call", REVISION), "0")
+    return {"stoodBy": _kill(session, server, arena)}
+
+
+def _kill(session: Session, server: Command, arena: Arena) -> float:
     victim = started_server(session, server)
     begun = time.perf_counter()
     victim.kill()
     session.until(lambda answer: text_of(answer) == "0", REVISION, arena.bound(HEAL_SECONDS))
-    return {"healed": (time.perf_counter() - begun) * 1000}
+    return (time.perf_counter() - begun) * 1000
 
 
 def edit(peer: Peer, arena: Arena) -> Figures:
@@ -241,6 +258,7 @@ EXPERIMENTS = (
     Experiment(cold_sdk, ("coldSdk",)),
     Experiment(calls, ("call", "added", "rate", "worked")),
     Experiment(healed, ("healed",)),
+    Experiment(stood_by, ("stoodBy",)),
     Experiment(edit, ("edit",)),
     Experiment(unbroken, ("unbroken",), needs="edit"),
 )

@@ -38,6 +38,7 @@ class Peer(NamedTuple):
     to_command: Callable[[Command, int], Command] | None = None  # it starts the server; the port is for those with HTTP
     on_http: bool = False  # in front of a command it has no pipes for its client, only that port
     reloading: Callable[[Path], Command] | None = None  # in front of a file that is edited, if it has a way of its own
+    to_config: Command | None = None  # in a folder whose config has the server, with a second one that stands by
 
 
 def installed() -> list[Peer]:
@@ -58,6 +59,7 @@ def installed() -> list[Peer]:
             _printed([PROGRAM, "--version"]),
             lambda url: [*ours, "--upstream-url", url],
             lambda command, _: [*ours, "--", *command],
+            to_config=ours,
         ),
         Peer(
             "mcp-proxy",

@@ -62,6 +62,16 @@ def _server(name: str, code: str) -> Command:
     return [sys.executable, str(file)]
 
 
+def with_standby(server: Command) -> Path:
+    """A folder whose config has this server, with a second one that stands by."""
+    program, *arguments = server
+    folder = HOME / "standby"
+    (folder / ".devtools").mkdir(parents=True, exist_ok=True)
+    config = {"mcpServer": {"command": program, "args": arguments, "standby": True}, "hotReload": {"enabled": False}}
+    (folder / ".devtools" / "host.config.jsonc").write_text(json.dumps(config), "utf-8")
+    return folder
+
+
 class Edited:
     """A server file in a workspace of its own, to be edited while it runs."""
 

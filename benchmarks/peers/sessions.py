@@ -223,13 +223,17 @@ def memory(session: Session) -> int:
 
 
 def started_server(session: Session, server: Command) -> psutil.Process:
-    """The process of that very command; its proxy, or a shell between them, has it as a part of its own."""
-    itself = psutil.Process(session.process.pid)
+    """The oldest process of that very command: its proxy, or a shell between them, has it as a part of its own, and
+    one that stands by is younger.
+    """
+    itself, found = psutil.Process(session.process.pid), []
     for process in (itself, *itself.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             if process.cmdline() == server:
-                return process
-    raise NoAnswer("its server does not run")
+                found.append(process)
+    if not found:
+        raise NoAnswer("its server does not run")
+    return min(found, key=psutil.Process.create_time)
 
 
 def _below(pid: int) -> list[psutil.Process]:

@@ -186,7 +186,7 @@ def brief(told: Mapping[str, Any]) -> dict[str, object]:
 def _brief_form(told: Mapping[str, Any]) -> dict[str, object]:
     own, issues = told["proxy"], sorted(told["issues"], key=lambda issue: issue["severity"] != "Fatal")
     upstream, reloads = own["upstream"] or {}, own["hotReload"] or {}
-    server = {name: upstream.get(name) for name in ("name", "version", "processId", "endpoint", "logFile")}
+    server = {name: upstream.get(name) for name in ("name", "version", "processId", "endpoint", "logFile", "standby")}
     off = own["hotReloadOff"]
     return {
         "status": told["status"],
