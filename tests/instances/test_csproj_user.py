@@ -23,6 +23,7 @@ from uno_devserver.instances.csproj_user import (
     ElementSpan,
     NotUnderstood,
     PortFileAction,
+    SolutionPorts,
     merged,
     root_span,
     without_texts,
@@ -617,3 +618,32 @@ def test_what_is_not_well_formed_has_no_places(text: str) -> None:
 
 def test_a_space_that_xml_does_not_know_is_part_of_a_name() -> None:
     assert root_span("<\u00a0r/>").name == "\u00a0r"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_while_a_project_lies_outside_only_what_has_no_file_is_looked_at_again(tmp_path: Path) -> None:
+    # given: a project in the workspace, one outside of it, and one whose file is a pipe that nobody writes
+    workspace = tmp_path / "ws"
+    own, piped = workspace / "Own.csproj", workspace / "Piped.csproj"
+    for project in (own, piped, tmp_path / "Outside.csproj"):
+        project.parent.mkdir(exist_ok=True)
+        project.write_text("<Project />")
+    os.mkfifo(f"{piped}.user")
+    paths = ("Own.csproj", "Piped.csproj", "../Outside.csproj")
+    listed = "".join(f'<Project Path="{path}" />' for path in paths)
+    solution = workspace / "App.slnx"
+    solution.write_text(f"<Solution>{listed}</Solution>")
+    ports = SolutionPorts(str(solution), 5000, str(workspace))
+    assert len(ports.update()) == 2
+    assert "5000#" in Path(f"{own}.user").read_text()
+
+    # when
+    Path(f"{own}.user").write_text("<Project />")
+    os.unlink(f"{piped}.user")
+    told = ports.update()
+
+    # then
+    assert told == []
+    assert Path(f"{own}.user").read_text() == "<Project />"
+    assert "5000#" in Path(f"{piped}.user").read_text()
+    assert not (tmp_path / "Outside.csproj.user").exists()

@@ -21,6 +21,10 @@ from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
 from ..workspace.solutions import read_solution, uses_uno
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
 NAMED_PROJECTS = 5  # the most projects that a warning names
 ATTEMPTS = 3  # an IDE may write the file at the same moment
@@ -61,10 +65,15 @@ class NotUnderstood(Exception):
 def write_port(solution: str, port: int, folder: str) -> PortFiles:
     """Write the port for every C# project of the solution (.sln, .slnx or .slnf) inside `folder`."""
     listing = read_solution(solution)
+    found = _write_beside(listing.projects, solution, port, folder)
+    return found.replace(warnings=(listing.issue.message, *found.warnings)) if listing.issue else found
+
+
+def _write_beside(projects: Iterable[str], solution: str, port: int, folder: str) -> PortFiles:
     files: list[WrittenPortFile] = []
     outside: list[str] = []
-    warnings = [listing.issue.message] if listing.issue else []
-    for project in listing.projects:
+    warnings: list[str] = []
+    for project in projects:
         # A solution may list projects that were not checked out.
         if not project.lower().endswith(".csproj") or not os.path.isfile(project):
             continue
@@ -116,10 +125,13 @@ class SolutionPorts:
         if content != self._content:
             self._content, self._projects = content, read_solution(self._solution).projects
         present = [path for path in self._projects if path.lower().endswith(".csproj") and os.path.isfile(path)]
-        if present == self._written and all(os.path.isfile(path + ".user") for path in present):
-            return []
+        if present != self._written:
+            warnings = write_port(self._solution, self._port, self._folder).warnings
+        else:  # only those without a file: some may be outside of the workspace, or fail, and that each time
+            missing = [path for path in present if not os.path.lexists(path + ".user")]
+            warnings = _write_beside(missing, self._solution, self._port, self._folder).warnings
         self._written = present
-        new = [text for text in write_port(self._solution, self._port, self._folder).warnings if text not in self._told]
+        new = [text for text in warnings if text not in self._told]
         self._told.update(new)
         return new
 
