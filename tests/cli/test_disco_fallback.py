@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -371,6 +372,7 @@ def test_msbuild_is_asked_by_evaluation_and_builds_nothing(workspace: WorkspaceB
 
     assert result.add_ins == [path], "by its full path, so that two spellings are one add-in"
     assert result.json["addInsDiscoveryMethod"] == "msbuild"
+    assert re.search(r"MSBuild evaluated 2 project\(s\) in \d+\.\d s\.", result.stderr)
     assert dotnet.build_calls() == []
     wanted = [(app, "net10.0"), (app, "net9.0"), (lib, "net10.0")]
     assert sorted(dotnet.evaluation_calls()) == [
@@ -436,10 +438,14 @@ def test_disco_verify_shows_no_difference_in_recorded_workspaces(name: str, mach
         for project in projects
         if "byTargetFramework" in project
     }
-    machine.install_dotnet(FakeDotNet(evaluation=evaluation))
+    dotnet = machine.install_dotnet(FakeDotNet(evaluation=evaluation))
 
     result = machine.disco("--verify", env=TRUSTED)
 
+    asked = {(call[1], call[-1].partition("TargetFramework=")[2]) for call in dotnet.evaluation_calls()}
+    answered = {(path, framework) for path, answers in evaluation.items() for framework in answers}
+    assert {pair for pair in asked if pair[0] in evaluation and pair[1]} == answered
+    assert {path for path, _ in asked} == {str(machine.workspace / project["path"]) for project in projects}
     verification = result.json["verification"]
     assert (verification["onlyRead"], verification["onlyMSBuild"]) == ([], [])
     assert len(verification["problems"]) == len(failing)

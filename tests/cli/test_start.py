@@ -93,6 +93,22 @@ def test_the_users_addins_are_one_argument_and_win_over_discovery(uno: Workspace
     assert launch["argv"][-2:] == ["--addins", given]
 
 
+def test_host_and_add_ins_in_the_home_of_the_dotnet_cli_are_the_users_own_and_need_no_agreement(
+    workspace: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    machine = workspace.machine
+    machine.nuget = machine.root / "cli-home" / ".nuget" / "packages"
+    machine.environment = {"DOTNET_CLI_HOME": str(machine.root / "cli-home")}
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("App.slnx")
+
+    result = machine.run("start", "--json")
+
+    [launch] = hosts.launches()
+    assert launch["argv"][0] == _host_dll(machine)
+    assert app_mcp().dll(machine.nuget, "Uno.UI.App.Mcp.Server.dll") in launch["argv"][-1]
+    assert "agree" not in result.stderr
+
+
 @pytest.mark.parametrize("argv", [["--addins", ""], ["--addins="], ["--addins", ";"]])
 def test_no_addins_are_told_with_a_value_that_does_not_get_lost(
     uno: WorkspaceBuilder, hosts: StandInHosts, argv: list[str]

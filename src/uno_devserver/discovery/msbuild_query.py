@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EVALUATION_SECONDS = 60.0  # half a second, on a cold and busy machine much longer
 BUILD_SECONDS = 180.0  # the first evaluation, with a cold disk, takes up to a minute
-BUDGET_SECONDS = 600.0  # for all builds together; there is one per target framework until one answers
+BUDGET_SECONDS = 600.0  # for all evaluations, or all builds: one per target framework, until one build answers
 KEEP_BYTES = 256 * 1024  # how much of a build's output is kept for the log
 MAX_DUMP_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 300
@@ -49,14 +49,15 @@ def ask_msbuild(
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
         return _failed(solution, "no 'dotnet' was found on PATH", REMEDIES["DotNetNotFound"])
+    started = time.monotonic()
+    deadline = started + BUDGET_SECONDS
     if projects and sdk_can_be_asked(environ):
-        started = time.monotonic()
-        answer = _evaluated(dotnet, projects, environ)
+        answer = _evaluated(dotnet, projects, environ, deadline)
         if answer is not None:
             log.info(f"MSBuild evaluated {len(projects)} project(s) in {time.monotonic() - started:.1f} s.")
             return answer
     log.info("Asking MSBuild by a build, which takes 10 to 30 seconds ...")
-    build = _Build(dotnet, solution, host_path, scratch, environ, time.monotonic() + BUDGET_SECONDS)
+    build = _Build(dotnet, solution, host_path, scratch, environ, deadline)
     frameworks, problem = build.dump("UnoDumpTargetFrameworks")
     if not frameworks:
         return _failed(solution, problem or "the solution names no target frameworks")
@@ -68,15 +69,14 @@ def ask_msbuild(
     return _failed(solution, problem) if problem else MSBuildAnswer(())
 
 
-def _evaluated(dotnet: str, projects: Projects, environ: Mapping[str, str]) -> MSBuildAnswer | None:
+def _evaluated(dotnet: str, projects: Projects, environ: Mapping[str, str], deadline: float) -> MSBuildAnswer | None:
     """The add-ins that an evaluation of each project and framework gives; None if the SDK cannot be asked that way."""
     from concurrent.futures import ThreadPoolExecutor
 
     def ask(path: str, framework: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         """The add-ins and target frameworks of a project, or why they are not known."""
-        answer, problem = ask_sdk(
-            dotnet, path, [ADDIN_ITEM], ["TargetFrameworks"], framework, environ, EVALUATION_SECONDS
-        )
+        seconds = max(0.0, min(EVALUATION_SECONDS, deadline - time.monotonic()))
+        answer, problem = ask_sdk(dotnet, path, [ADDIN_ITEM], ["TargetFrameworks"], framework, environ, seconds)
         found = answer.get("Items", {}).get(ADDIN_ITEM, ())
         several = answer.get("Properties", {}).get("TargetFrameworks", "").split(";")
         # Not Identity, which is not normalised.

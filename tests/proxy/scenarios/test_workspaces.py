@@ -310,6 +310,18 @@ def test_a_solution_that_is_named_by_its_path_before_any_workspace_starts_it(
     )
 
 
+def test_the_lines_for_which_scripts_wait_come_from_a_proxy_too(proxies: Proxies, workspace: WorkspaceBuilder) -> None:
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    client = proxies.start("-l", "Trace")
+    client.initialize()
+
+    host = client.wait_connected()["hostProcessId"]
+
+    entry = workspace.machine.data / "Uno Platform" / "DevServers" / f"devserver-{host}.json"
+    assert f"DevServer registered: {entry}\n" in client.stderr
+    assert f"monitor with the folder {workspace.root}\n" in client.stderr
+
+
 # --- its health -------------------------------------------------------------------------------------------------------
 
 
