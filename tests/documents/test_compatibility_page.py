@@ -43,3 +43,16 @@ def test_the_versions_of_the_suite_and_the_sdks_are_those_that_tests_use() -> No
 def _dependencies(folder: str) -> dict[str, str]:
     found: dict[str, str] = json.loads((ROOT / "tests" / folder / "package.json").read_text("utf-8"))["dependencies"]
     return found
+
+
+def test_each_difference_says_who_may_notice_it() -> None:
+    page = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
+    tables = [block.splitlines() for block in page.split("\n\n") if block.startswith("|")]
+    differences = [table for table in tables if "| theirs | ours |" in table[0]]
+
+    assert len(differences) == 5
+    assert all("who may notice" in table[0] for table in differences)
+    assert all(row.split("|")[-2].strip() for table in differences for row in table)
+    for row in (row for table in tables if "| held by | difference" in table[0] for row in table[2:]):
+        difference = row.split("|")[-2].strip()
+        assert difference.startswith("none") or "otice" in difference, row
