@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.bundled import BOTH, HOST, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, write_addin
+from support.bundled import HOST, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, write_addin
 from support.waiting import wait_for
 
 GREETER = '''
@@ -73,15 +73,6 @@ def test_a_port_that_is_taken_is_said_plainly(tmp_path: Path, host: BundledHost)
             assert done.returncode == 1
             assert f"Port {port} is taken" in done.stderr
     assert ask(host.port, "GET", "/health").json["processId"] == host.process.pid
-
-
-def test_flags_may_come_from_the_environment(tmp_path: Path) -> None:
-    host = BundledHost(tmp_path, environ={"UNO_DEVSERVER_httpPort": "0", "UNO_DEVSERVER_addins": ";"})
-    host.argv = host.argv[: host.argv.index("--httpPort")]
-
-    with host:
-        assert host.health()["addIns"] == []
-        assert "no add-ins are loaded" not in host.output
 
 
 def test_a_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
@@ -327,19 +318,6 @@ def test_pages_that_are_isolated_can_load_its_answers(host: BundledHost) -> None
     assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
-def test_health_as_a_resource(host: BundledHost) -> None:
-    result = host.mcp("resources/read", {"uri": "uno://health"}, host.open_session()).json["result"]
-
-    assert json.loads(result["contents"][0]["text"])["status"] == "Healthy"
-
-
-def test_bad_json_is_a_json_rpc_error_and_not_a_500(host: BundledHost) -> None:
-    reply = host.ask("POST", "/mcp", b"{nope", {"Content-Type": "application/json", "Accept": BOTH})
-
-    assert reply.status == 400
-    assert reply.json["error"]["code"] == -32700
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -472,18 +450,6 @@ def _first_events(host: BundledHost, session: str) -> bytes:
         while b"tools/list_changed" not in told:
             told += stream.recv(65536)
         return told
-
-
-def test_addins_win_over_the_solution_and_empty_means_none(tmp_path: Path) -> None:
-    solution = tmp_path / "App.sln"
-    solution.touch()
-    spaced = write_addin(tmp_path / "with blanks", "greeter.py", GREETER)
-
-    with BundledHost(tmp_path, "--solution", str(solution), "--addins", f" {spaced} ; ;{spaced};") as host:
-        assert [addin["name"] for addin in host.health()["addIns"]] == ["greeter"]
-    with BundledHost(tmp_path, "--solution", str(solution), "--addins", "") as host:
-        report = host.health()
-        assert (report["addIns"], report["discoveryError"], report["status"]) == ([], None, "Healthy")
 
 
 def test_without_addins_msbuild_is_asked_for_those_of_the_solution(tmp_path: Path) -> None:
