@@ -95,10 +95,10 @@ def server_key(url: str) -> str:
     return f"{origin}{target.partition('?')[0].rstrip('/')}"
 
 
-def record_path(url: str, state: str | None = None) -> str:
+def record_path(url: str) -> str:
     key = server_key(url)
     host = "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in split_url(key)[0].host)[:60]
-    return os.path.join(state or folders().state, FOLDER, f"{host}-{sha256(key.encode())[:16]}.json")
+    return os.path.join(folders().state, FOLDER, f"{host}-{sha256(key.encode())[:16]}.json")
 
 
 def read_sign_in(url: str) -> SignIn | None:
