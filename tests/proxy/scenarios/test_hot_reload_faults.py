@@ -303,25 +303,6 @@ def test_an_add_in_that_does_not_load_with_its_new_code_is_told(proxies: Proxies
 
 
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
-def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies: Proxies, strategy: str) -> None:
-    server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
-    prefix = changed_proxy("proxy.upstream.command_process", "CommandLimits", ready_seconds=0.7)
-    client = hot(proxies, prefix=prefix)
-    server.say("two", "silent")
-
-    first = client.call_result("answer")
-
-    if strategy == "swap":
-        assert state_of(first) == "swapFailed"
-        assert first["content"][0]["text"] == "one"
-    else:
-        assert state_of(first) == "restarting"
-        assert client.call_result("mcpStatus")["isError"]
-    server.say("three")
-    until_answers(client, "three")
-
-
-@pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_a_server_that_was_never_built_is_built_and_started_without_a_call(proxies: Proxies, strategy: str) -> None:
     server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
     (server.root / "build" / "answer.json").unlink()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
-from support.reloading import BuiltServer, EditedServer, PythonServer, hot, text_of
+from support.reloading import BuiltServer, EditedServer, PythonServer, hot
 from support.waiting import wait_for
 from uno_devserver.system.jsonc import parse
 
@@ -112,23 +112,6 @@ def test_one_changed_byte_under_eight_calls_is_one_build_and_one_swap(
     assert not [result for result in results if result.get("isError")]
     assert server.journal.starts == 2
     assert server.journal.builds == (1 if kind is BuiltServer else 0)
-
-
-def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine, **SWAP)
-    client = hot(proxies)
-    until = str(server.gate("hold"))
-    running = client.begin("tools/call", {"name": "hold", "arguments": {"until": until}})
-    server.journal.wait("call")
-    server.say("two")
-
-    assert client.call("answer") == "two"
-    assert server.journal.running == ["one", "two"], "a call still runs on the old one"
-    server.open("hold")
-
-    assert text_of(client.answer(running)["result"]) == "one"
-    wait_for(lambda: server.journal.running == ["two"], "the end of the old server")
-    assert client.call("answer") == "two"
 
 
 def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
