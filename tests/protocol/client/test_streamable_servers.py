@@ -17,7 +17,7 @@ from support.bundled import BundledHost, joined, write_addin
 from support.mcp_peers import TestPeer
 from support.proxies import ERAS
 from support.waiting import until
-from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost
 from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
@@ -271,70 +271,6 @@ async def test_a_server_without_sessions_works_until_it_dies(arguments: tuple[st
 
 
 # --- the bundled Host
-
-
-@ERAS
-async def test_what_the_host_offers_is_read(host: str, modern: bool) -> None:
-    async with connected(host, modern) as connection:
-        tools = (await ask(connection, "tools/list"))["tools"]
-        resource = await ask(connection, "resources/read", uri="test://template/7/data")
-        prompt = await ask(connection, "prompts/get", name="test_simple_prompt")
-        of = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
-        completion = await ask(connection, "completion/complete", ref=of, argument={"name": "arg1", "value": "par"})
-
-    assert "test_simple_text" in [tool["name"] for tool in tools]
-    assert json.loads(resource["contents"][0]["text"])["id"] == "7"
-    assert prompt["messages"][0]["content"]["text"] == "This is a simple prompt for testing."
-    assert completion["completion"]["values"] == ["paris", "park", "party"]
-
-
-@ERAS
-async def test_tools_of_the_host_talk_while_they_work(host: str, modern: bool) -> None:
-    peer = client()
-    async with connected(host, modern) as connection:
-        assert await call(connection, "test_tool_with_progress", peer) == "progressed"
-        assert await call(connection, "test_tool_with_logging", peer) == "logged"
-
-    progress = [params for method, params in peer.heard if method == "notifications/progress"]
-    assert [(each["progressToken"], each["progress"]) for each in progress] == [("mine", n) for n in (0, 50, 100)]
-    assert peer.methods().count("notifications/message") == 3
-
-
-@ERAS
-async def test_tools_of_the_host_ask(host: str, modern: bool) -> None:
-    peer = client()
-    async with connected(host, modern) as connection:
-        assert await call(connection, "test_sampling", peer, prompt="?") == "LLM response: sampled"
-        assert '"username": "my username (?)"' in await call(connection, "test_elicitation", peer, message="?")
-        for tool, start, end in (
-            ("elicitation", "Hello, my name (", ")!"),
-            ("multiple_inputs", "sampled, my name (", "): 2 roots"),
-            ("multi_round", "my name (", ")"),
-        ):
-            said = await call(connection, f"test_input_required_result_{tool}", peer)
-            assert (said.startswith(start), said.endswith(end)) == (True, True), said
-        assert " likes my color (" in said
-
-    assert ("user_name" in [name for _, _, name in peer.asked]) is modern
-
-
-@ERAS
-async def test_a_client_that_cannot_be_asked_is_not(host: str, modern: bool) -> None:
-    peer = TestPeer()
-    async with connected(host, modern, peer) as connection:
-        try:
-            said = await call(connection, "test_missing_capability", peer)
-        except RpcError as error:  # the modern way
-            said = error.message
-    assert "capability sampling" in said
-    assert peer.asked == []
-
-
-async def test_a_path_without_an_endpoint_is_told_with_its_status(host: str) -> None:
-    for modern in (True, False):
-        with pytest.raises(UnusableServer) as refusal:
-            await connect_http(host + "/nothing", client(), modern_first=modern)
-        assert refusal.value.status == 404
 
 
 @ERAS
