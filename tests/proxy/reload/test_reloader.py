@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from support.authorities import settled
 from support.files import write
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.virtual_time import turns
 from support.waiting import until
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control import messages
@@ -186,6 +188,49 @@ async def test_a_save_during_the_start_of_a_host_is_news(
         await world.update()
 
         assert (await world.check()).restart_due is saved
+
+
+async def test_a_reload_that_is_asked_for_while_the_running_code_is_determined_comes_after_that(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a Host whose add-in was saved while it started
+    monkeypatch.setattr(module, "HostUpstream", Hosts)
+    monkeypatch.setattr(module, "HostProcess", ScriptedRunning)
+    compares, may_compare = threading.Event(), threading.Event()
+
+    def compare(workspace: str) -> int:
+        compares.set()
+        may_compare.wait(30)
+        return sources_key(workspace)
+
+    monkeypatch.setattr(module, "sources_key", compare)
+    addin = folder / ".devtools" / "addins" / "greeter.py"
+    async with world_in(folder) as world:
+        write(addin, "VALUE = 1\n")
+        world.agree()
+        world.upstream = hosts = Hosts(ScriptedRunning(Lists()), ScriptedRunning(Lists()))
+        hosts.sources = sources_key(str(folder))
+        await world.connect()
+        write(addin, "VALUE = 22\n")
+        world.reloader.update()
+        await until(compares.is_set)
+        assert world.reloader._own is not None
+        check, early = world.reloader._own.check, []
+
+        def noted_check(*arguments: Any) -> Coroutine[Any, Any, CheckResult]:
+            early.append(not may_compare.is_set())
+            return check(*arguments)
+
+        monkeypatch.setattr(world.reloader._own, "check", noted_check)
+
+        # when it is found to lack that add-in
+        assert world.reloader.reload()
+        await turns()
+        may_compare.set()
+
+        # then it is started again
+        await until(lambda: world.kept.facts.reloads == 1)
+        assert not any(early)
 
 
 async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder: Path) -> None:

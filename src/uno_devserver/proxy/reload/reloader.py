@@ -113,7 +113,7 @@ class Reloader:
     def reload(self) -> bool:
         """Start to check for new code without a call; return False if this proxy does not watch the code."""
         if self._own is not None:
-            self._tasks.start(_guarded(partial(self._reload, self._own)))
+            self._tasks.start(_guarded(self._reload))
         return self._own is not None
 
     def status(self) -> Mapping[str, object] | None:
@@ -128,7 +128,11 @@ class Reloader:
         self._cancel_next_update()
         await self._close_authority()
 
-    async def _reload(self, own: LocalAuthority) -> None:
+    async def _reload(self) -> None:
+        async with self._planning:  # before its end, the authority may not know which code runs
+            own = self._own
+        if own is None:
+            return
         with contextlib.suppress(AuthorityProblem):  # already logged
             if (await own.check(log.debug)).restart_due:
                 await own.ready_to_restart()
