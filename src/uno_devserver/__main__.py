@@ -15,6 +15,10 @@ def main() -> int:
     # cost a tenth of them. Whatever lives longer turns the collector on again.
     gc.disable()
     try:
+        if sys.platform == "win32":
+            from .system.standard_streams import print_utf8
+
+            print_utf8()
         from .cli.main import main as run
 
         return run(sys.argv[1:])

@@ -7,7 +7,9 @@ import time
 import pytest
 
 from uno_devserver.system.text import (
+    decode_output,
     has_credentials,
+    output_errors,
     shown_text,
     shown_url,
     shown_variable,
@@ -34,6 +36,20 @@ def test_control_characters_are_shown_by_their_number(text: str, shown: str) -> 
 
 def test_odd_bytes_of_file_names_can_be_kept_for_a_pipe() -> None:
     assert visible("caf\udce9\x1b", keep_odd_bytes=True) == "caf\udce9" + r"\x1b"
+
+
+def test_output_is_utf_8_and_on_windows_otherwise_in_the_code_page_of_the_console() -> None:
+    errors = output_errors("win32", "cp850")
+
+    assert "für 日本".encode().decode("utf-8", errors) == "für 日本"
+    assert "Zeile 1: größer für ß\n".encode("cp850").decode("utf-8", errors) == "Zeile 1: größer für ß\n"
+
+
+def test_output_in_another_encoding_is_shown_as_far_as_it_can_be_elsewhere() -> None:
+    printed = "größer".encode("cp850")
+
+    assert printed.decode("utf-8", output_errors("linux")) == "gr\ufffd\ufffder"
+    assert decode_output("größer".encode()) == "größer"
 
 
 @pytest.mark.parametrize(

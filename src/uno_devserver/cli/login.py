@@ -11,6 +11,7 @@ import sys
 
 from ..issues import REMEDIES, UserError
 from ..system.programs import find_program
+from ..system.text import decode_output
 from .result import Result
 
 TYPE_CHECKING = False
@@ -119,7 +120,7 @@ def _scratch_file() -> IO[bytes]:
 
 def _failure(command: list[str], code: int, output: IO[bytes]) -> tuple[str, str]:
     output.seek(0)
-    said = output.read(QUOTED_BYTES).decode("utf-8", "replace").strip()
+    said = decode_output(output.read(QUOTED_BYTES)).strip()
     printed = f" It printed:\n{said}" if said else " It printed nothing."
     step = f"On a machine without a display, try 'uno-devserver login {HEADLESS}'."
     return f"The Settings application ({command[1]}) ended with exit code {code}.{printed}", step

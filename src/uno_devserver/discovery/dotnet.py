@@ -21,6 +21,7 @@ from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
 from ..system.state_files import read_own, sha256, write_own
+from ..system.text import decode_output
 from ..system.values import Value
 from ..workspace.paths import upwards
 from ..workspace.trust import AGREE, is_trusted
@@ -237,7 +238,7 @@ def _run(executable: str, argument: str, directory: str, environ: Mapping[str, s
         seconds=ANSWER_SECONDS if argument == "--version" else LIST_SECONDS,
         keep_bytes=ANSWER_BYTES,
     )
-    lines = outcome.output.decode("utf-8", "replace").splitlines()
+    lines = decode_output(outcome.output).splitlines()
     problem = f"{outcome.problem}." if outcome.problem else ""
     return _Answer(outcome.exit_code or 0, tuple(line.strip() for line in lines if line.strip()), problem)
 

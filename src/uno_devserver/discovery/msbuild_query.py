@@ -17,6 +17,7 @@ from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
 from ..system.state_files import make_own_folder, read_own
+from ..system.text import decode_output
 from ..system.values import Value
 from ..workspace.dotnet_answers import AT_ONCE, ask_sdk, sdk_can_be_asked
 from .entry_points import ADDIN_ITEM
@@ -139,7 +140,7 @@ class _Build(Value):
             seconds=max(0.0, min(BUILD_SECONDS, self.deadline - time.monotonic())),
             keep_bytes=KEEP_BYTES,
         )
-        printed = outcome.output.decode("utf-8", "replace").strip()
+        printed = decode_output(outcome.output).strip()
         log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
         if outcome.succeeded:
             return ""

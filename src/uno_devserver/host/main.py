@@ -17,6 +17,10 @@ from .flags import HostFlags, read_flags, usage
 def main(arguments: Sequence[str], control: Callable[[HostFlags], int]) -> int:
     """Run the Host; `control` runs the controller commands, which belong to the command line above this package."""
     gc.enable()  # commands run without it, because they end soon; a Host runs for days
+    if sys.platform == "win32":
+        from ..system.standard_streams import print_utf8
+
+        print_utf8()
     if any(argument in ("--help", "-h") for argument in arguments):
         say(usage())
         return 0

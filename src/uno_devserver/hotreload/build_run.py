@@ -13,11 +13,10 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..system.event_loop import run_in_thread, run_in_thread_to_end
-from ..system.files import decode
 from ..system.log import log
 from ..system.run import run
 from ..system.state_files import name_for, open_own
-from ..system.text import VisibleOutput
+from ..system.text import VisibleOutput, decode_output
 from .die_with_parent import NEEDED, guarded
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class BuildOutput:
         between = b""
         if left_out > 0:
             between = f"\n[… {left_out:,} bytes left out; see {self._log_file} …]\n".encode()
-        return _ESCAPES.sub("", decode(bytes(self._head + between + tail))).strip()
+        return _ESCAPES.sub("", decode_output(bytes(self._head + between + tail))).strip()
 
     def _keep(self, chunk: bytes) -> None:
         logged = chunk[: self._room]
@@ -150,7 +149,7 @@ class BuildOutput:
     def _log(self, chunk: bytes) -> None:
         *lines, rest = chunk.split(b"\n")
         for line in lines:
-            log.debug(f"build: {decode(bytes(self._line + line))[:LONGEST_LINE].rstrip()}")
+            log.debug(f"build: {decode_output(bytes(self._line + line))[:LONGEST_LINE].rstrip()}")
             self._line.clear()
         self._line += rest[: max(0, LONGEST_LINE - len(self._line))]
 

@@ -12,6 +12,7 @@ import re
 
 from ..system.programs import find_program
 from ..system.run import run, stop_all
+from ..system.text import decode_output
 from ..system.values import Value
 from .config_file import read_place
 from .expected_entry import expected
@@ -150,7 +151,7 @@ def _names(profile: Profile, servers: tuple[ServerDefinition, ...]) -> dict[str,
 
 
 def _plain(output: bytes) -> str:
-    return _COLOUR.sub("", output.decode("utf-8", "replace"))
+    return _COLOUR.sub("", decode_output(output))
 
 
 def _heard(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool], tuple[str, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from random import random
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-LIMIT_SECONDS = 1.0  # a reader needs some milliseconds, a virus scanner up to some hundred
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.005
+LIMIT_SECONDS = 3.0  # a reader needs some milliseconds, a virus scanner up to some hundred, several writers a second
+LONGEST_PAUSE_SECONDS = 0.01  # pauses are random, so that two writers do not stay in step
 # ERROR_ACCESS_DENIED (the file to replace is open, or is being removed), _SHARING_VIOLATION and _LOCK_VIOLATION
 EXCLUDED = (5, 32, 33)
 GENERIC_READ_AND_WRITE = 0xC000_0000
@@ -33,15 +34,14 @@ def repeated(step: Callable[[], T], path: str) -> T:
 
     A step with a folder is not repeated: it fails with the same error, and always.
     """
-    deadline, pause = time.monotonic() + LIMIT_SECONDS, FIRST_PAUSE_SECONDS
+    deadline = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
             return step()
         except PermissionError as error:
             if not is_exclusion(error) or time.monotonic() >= deadline or os.path.isdir(path):
                 raise
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        time.sleep(random() * LONGEST_PAUSE_SECONDS)  # noqa: S311
 
 
 def is_exclusion(error: PermissionError) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
@@ -38,6 +40,29 @@ def one_line(text: str) -> str:
     return visible(text.replace("\n", "\\n"), keep_odd_bytes=True)
 
 
+def decode_output(printed: bytes) -> str:
+    """What a program has printed, as text: UTF-8, or on Windows also the code page of its console."""
+    return printed.decode("utf-8", output_errors())
+
+
+def output_errors(platform: str = sys.platform, code_page: str = "oem") -> str:
+    """The name of an error handler for bytes that are not UTF-8.
+
+    On Windows `cmd.exe`, .NET and others print in the console's code page (`oem`), also into pipes and files.
+    """
+    if platform != "win32":
+        return "replace"
+    import codecs
+
+    def in_code_page(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        return error.object[error.start : error.end].decode(code_page, "replace"), error.end
+
+    name = f"uno-devserver-{code_page}"
+    codecs.register_error(name, in_code_page)
+    return name
+
+
 class VisibleOutput:
     """Decodes what a program prints, in pieces: without colours, and with other unprintable characters as numbers."""
 
@@ -45,7 +70,8 @@ class VisibleOutput:
         import codecs
         import io
 
-        self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
+        decoder = codecs.getincrementaldecoder("utf-8")(output_errors())
+        self._decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
         self._controls = {code: _number(chr(code)) for code in (*range(32), 127) if chr(code) not in "\n\t"}
 
     def decode(self, printed: bytes) -> str:

@@ -17,6 +17,7 @@ from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
 from ..system.state_files import name_for, read_state, sha256, write_state
+from ..system.text import decode_output
 from .dotnet_project import choose_framework, dotnet_root, installed_runtimes, is_program, is_source
 
 TYPE_CHECKING = False
@@ -152,7 +153,7 @@ def ask_sdk(
         keep_bytes=ANSWER_BYTES,
         with_errors=False,
     )
-    printed = outcome.output.decode("utf-8", "replace")
+    printed = decode_output(outcome.output)
     try:
         if outcome.succeeded:
             answer = json.loads(printed[printed.index("{") :])

@@ -17,9 +17,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ...instances.child_process import last_lines
-from ...system.files import decode
 from ...system.log import CRITICAL, DEBUG, ERROR, INFORMATION, LEVELS, NONE, TRACE, WARNING, log
-from ...system.text import COLOURS, visible
+from ...system.text import COLOURS, decode_output, visible
 from ...system.values import Value
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class OutputTail:
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], b""
         self._rest = rest
-        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())]
+        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode_output(line)).rstrip())]
         parts = [_LINE.findall(text)[0] for text in texts]
         now = time.time()
         times = [_own_time(stamp, now) for stamp, _, _ in parts]

@@ -17,9 +17,9 @@ from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
 from ...system import proc
 from ...system.event_loop import process_exit, run_in_thread
-from ...system.files import decode
 from ...system.log import DEBUG, log
 from ...system.processes import how_it_ended
+from ...system.text import decode_output
 from ...system.values import Value
 from .base import USUAL_STARTUP_SECONDS, Ending, RunningUpstream
 
@@ -243,7 +243,7 @@ class CommandProcess(RunningUpstream):
         lines = list(self._stray_lines)
         self._stray_lines.clear()
         self._output.add(b"".join(STRAY_MARK + line + b"\n" for line in lines))
-        self._observer.strayed(decode(lines[-1]).strip())
+        self._observer.strayed(decode_output(lines[-1]).strip())
 
 
 async def follow_output(output: BoundedOutput, limits: CommandLimits) -> None:

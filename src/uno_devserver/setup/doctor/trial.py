@@ -26,6 +26,7 @@ from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import NEWEST_HANDSHAKE
 from ...system.event_loop import process_exit, run_in_thread
+from ...system.text import decode_output
 from ...system.values import Value
 from .proxy_probe import probe_proxy
 
@@ -242,7 +243,7 @@ def _sentence(error: Exception) -> str:
 def _explained(problem: str, strays: list[bytes], child: Child) -> str:
     """The problem, followed by what the server printed to its output and to its error output."""
     if strays:
-        lines = "; ".join(shown(line.decode("utf-8", "replace").strip()) for line in strays)
+        lines = "; ".join(shown(decode_output(line).strip()) for line in strays)
         problem += f" On its output, where only MCP belongs, it printed: {lines}"
     printed = [line.strip() for line in child.printed().splitlines() if line.strip()][-LAST_LINES:]
     if printed:
