@@ -129,6 +129,20 @@ async def test_what_a_call_says_comes_before_its_answer_from_any_thread() -> Non
     assert messages[4] == {"jsonrpc": "2.0", "id": 7, "result": text("done")}
 
 
+async def test_what_a_thread_says_comes_before_the_answer_also_when_the_loop_had_no_turn_meanwhile() -> None:
+    async def chat(call: Call) -> Result:
+        talking = threading.Thread(target=call.notify, args=("notifications/message", {"level": "info", "data": "hi"}))
+        talking.start()
+        talking.join()  # from Python 3.14 on, `asyncio.to_thread` returns as soon if its thread is that quick
+        return text("done")
+
+    client = await connected(ScriptedService(chat=chat))
+    client.call("chat", request_id=7)
+    messages = [await client.message() for _ in range(2)]
+
+    assert [message.get("method") or message["id"] for message in messages] == ["notifications/message", 7]
+
+
 async def test_nothing_is_said_for_a_call_after_its_answer() -> None:
     calls: list[Call] = []
 

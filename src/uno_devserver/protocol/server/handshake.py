@@ -165,6 +165,7 @@ class HandshakeCall:
         self.channel = channel
         self.unwanted = False  # whether the client has cancelled it
         self._why_stopped: RpcError | None = None
+        self._threads_speak = False  # whether messages came from other threads, by way of the loop
         self._request = request
         self._heard = heard  # False: the client takes one JSON answer and nothing else
 
@@ -187,6 +188,7 @@ class HandshakeCall:
     def notify(self, method: str, params: Params | None = None) -> None:
         if self._heard and not self.unwanted and wants_log(self.log_level, method, params):
             in_loop(self.session.loop, self.channel.send, notification_message(method, params))
+            self._threads_speak |= asyncio._get_running_loop() is not self.session.loop
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         self.session.check_can(method, params)
@@ -213,7 +215,10 @@ class HandshakeCall:
 
     async def _run(self, answer: Answerer, done: Callable[[Outcome], None]) -> None:
         # `done` is called in the task, because a done callback would run one turn of the loop later.
-        done(await run_call(answer, self))
+        outcome = await run_call(answer, self)
+        if self._threads_speak:  # what they have said waits in the loop, and comes before the answer
+            await asyncio.sleep(0)
+        done(outcome)
 
     def _ended(self, done: Callable[[Outcome], None], task: asyncio.Task[None]) -> None:
         if task.cancelled():  # even before its first step, so `_run` may not have begun
