@@ -1,7 +1,7 @@
 # Each target works on a fresh clone: it sets up what it needs in .venv, then runs.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 RUNNABLE := $(VENV)/.runnable
 STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs

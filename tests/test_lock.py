@@ -15,9 +15,10 @@ from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from release.pythons import TESTED
 from support.lock import FOLDER, PARTS, PROJECT, ROOT, build_requirements
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = [f"{major}.{minor}" for major, minor in TESTED]
 SYSTEMS = [("linux", "Linux", "x86_64"), ("linux", "Linux", "aarch64"), ("darwin", "Darwin", "arm64")]
 SYSTEMS += [("darwin", "Darwin", "x86_64"), ("win32", "Windows", "AMD64")]
 _HASH = r"--hash=sha256:[0-9a-f]{64}"

@@ -37,7 +37,8 @@ SDIST = {
     "pyproject.toml",
     ".gitignore",
 }
-SDIST |= {"AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "PKG-INFO"}
+SDIST |= {"AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "PKG-INFO"}
+SDIST |= {".github", ".pre-commit-config.yaml"}
 GENERATED = {"__pycache__", "node_modules", "work", ".venv", "dist"}
 
 

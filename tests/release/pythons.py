@@ -1,4 +1,4 @@
-"""The Pythons of this machine that the program supports: of each minor version the newest that works."""
+"""The Pythons of this machine that the program is tested with: of each minor version the newest that works."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-OLDEST = (3, 11)  # as pyproject.toml says; pip would refuse an older one
+_PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+_VERSION = "Programming Language :: Python :: 3."
+TESTED = tuple((3, int(one.removeprefix(_VERSION))) for one in _PROJECT["classifiers"] if one.startswith(_VERSION))
+OLDEST = TESTED[0]  # pip would refuse an older one
 UV = str(Path(sys.executable).with_name("uv"))
 SECONDS = 20  # to tell a version takes 20 ms; shims that lead nowhere take longer
 _ASKED = "import json, sys; print(json.dumps([*sys.version_info[:3], sys.version_info.releaselevel, sys.executable]))"
@@ -36,7 +40,7 @@ def on_this_machine() -> list[Python]:
         except (OSError, ValueError, subprocess.SubprocessError):
             continue  # a shim for a version that is switched off, or a preview
         minor = python.number[:2]
-        if minor >= OLDEST and (minor not in newest or python > newest[minor]):
+        if minor in TESTED and (minor not in newest or python > newest[minor]):
             newest[minor] = python
     return sorted(newest.values())
 

@@ -1,10 +1,11 @@
-"""Is this checkout fit for a release? `python tests/release/run.py [--python PATH ...]` builds it, and tries that.
+"""Is this checkout fit for a release? `python tests/release/run.py [--python PATH …] [--publish]` builds and tries it.
 
 The sdist and the wheel are built once, and looked into. Then they are installed in every way that the documents name,
 each on a machine of its own in a temporary folder, with nothing of this checkout in reach: with every Python that is
 here (or those that are named), by pip, uv and pipx. What was installed is used as users would use it, and must leave
 nothing running. Exit code 1: something of that is not so. Only the packages of `requirements/` are downloaded, and
-never a Python.
+never a Python. With --publish, placeholders and other things that must not be published are an error before all that,
+and afterwards `dist/` has the files that were tried.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from release.building import Built, build, download, problems_of
+from release.building import ROOT, Built, build, download, problems_of
 from release.machine import ReleaseMachine
+from release.publishing import keep, problems
 from release.pythons import OLDEST, Python, of_path, on_this_machine
 from release.smoke import ENVIRONMENT, FROM_RUNNER, Check
 from release.ways import by_pip, by_pipx, by_uv_tool, by_uvx, from_checkout
@@ -45,10 +47,14 @@ def main() -> int:
         metavar="PATH",
         help="an interpreter to try it with, and others where it is given again (all that are here)",
     )
+    parser.add_argument("--publish", action="store_true", help="refuse what must not be published; fill dist/ (no)")
     options = parser.parse_args()
     need(parser, "uv")
+    if options.publish and (found := problems(ROOT)):
+        print("\n".join(["This must not be published:", *found]))
+        return 1
     with interruptible():
-        return _release(sorted(options.python) or on_this_machine())
+        return _release(sorted(options.python) or on_this_machine(), ROOT / "dist" if options.publish else None)
 
 
 def _supported(path: str) -> Python:
@@ -62,7 +68,7 @@ def _supported(path: str) -> Python:
     return python
 
 
-def _release(pythons: list[Python]) -> int:
+def _release(pythons: list[Python], kept: Path | None) -> int:
     if not pythons:
         print("no Python that this program supports was found; name one with --python")
         return 1
@@ -80,9 +86,12 @@ def _release(pythons: list[Python]) -> int:
             ("uvx --from .", from_checkout, newest, FROM_RUNNER),
         ]
         rows += [_tried(name, installed, built, python, checks) for name, installed, python, checks in trials]
+        good = all(good for _, good in rows)
+        if good and kept is not None:
+            keep(built, kept)
     print(f"\nuno-devserver {built.version}, {built.wheel.name} and {built.sdist.name}\n")
     print("\n".join(["| what | seconds | |", "|---|---:|---|", *(row for row, _ in rows)]))
-    return 0 if all(good for _, good in rows) else 1
+    return 0 if good else 1
 
 
 def _tried(way: str, installed: Installed, built: Built, python: Python, checks: Iterable[Check]) -> tuple[str, bool]:

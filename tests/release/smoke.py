@@ -137,12 +137,11 @@ def _over_http(port: int, method: str, params: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json", "Accept": BOTH, **more}
         return ask(port, "POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, **body}).encode(), headers)
 
-    hello = post({"method": "initialize", "params": HELLO})
-    if method == "initialize":
-        return hello.json["result"]
-    return post({"method": method, "params": params}, **{"Mcp-Session-Id": hello.headers["mcp-session-id"]}).json[
-        "result"
-    ]
+    reply = post({"method": "initialize", "params": HELLO})
+    if method != "initialize":
+        reply = post({"method": method, "params": params}, **{"Mcp-Session-Id": reply.headers["mcp-session-id"]})
+    assert "result" in reply.json, reply
+    return reply.json["result"]
 
 
 def _counted(result: Any) -> Any:
