@@ -47,7 +47,7 @@ SDK_FAMILIES = {"microsoft", "system", "nuget", "msbuild", "net", "netstandard",
 
 class AddInSearchResult(Value):
     found: tuple[DiscoveredAddIn, ...]
-    declined: frozenset[tuple[str, str]]  # the declaring packages (see `_declarer`) whose conditions all say no
+    declined: frozenset[str]  # names, in lower case, of packages and files whose conditions all say no
     packages: Mapping[str, WorkspacePackage]  # by name in lower case
     listed: tuple[tuple[str, str], ...]  # name and version of every package that was considered
     projects: tuple[tuple[str, tuple[str, ...]], ...]  # with their target frameworks
@@ -114,7 +114,7 @@ class AddInSearch:
 
     def _declined(
         self, projects: Iterable[ProjectInfo], restored: Iterable[Restored], imported: Iterable[EntryPoint]
-    ) -> frozenset[tuple[str, str]]:
+    ) -> frozenset[str]:
         """The packages and project files that were read, and declare add-ins under conditions that say no."""
         own = {file for project in projects for file in (*project.before, *project.body, *project.after)}
         declaring = [file for file in own.union(_package_files(restored)) if self._declares(file)]
@@ -122,10 +122,10 @@ class AddInSearch:
         naming = [candidate.defined_in for candidate in imported]
         return frozenset(map(self._declarer, declaring)) - frozenset(map(self._declarer, (*unread, *naming)))
 
-    def _declarer(self, file: str) -> tuple[str, str]:
-        """Name, in lower case, and version of the package of a file; of another file its name, and no version."""
+    def _declarer(self, file: str) -> str:
+        """The name of a file's package, otherwise of the file, as found add-ins have it; in lower case."""
         owner = self.folders.owner(file)
-        return (owner[0].lower(), owner[1]) if owner else (os.path.basename(file).lower(), "")
+        return (owner[0] if owner else os.path.basename(file)).lower()
 
     def _declares(self, file: str) -> bool:
         """Whether the file, or one of its package that it may import, contains the item."""

@@ -91,7 +91,7 @@ def apply_fallbacks(
         if addins.declined:
             return AddInDiscovery((), None)
     kept = known_good.load(packages if readable else None)
-    kept = tuple(addin for addin in kept if (addin.package.lower(), addin.version) not in addins.declined)
+    kept = tuple(addin for addin in kept if addin.package.lower() not in addins.declined)
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
         return AddInDiscovery(kept, "cached", (warning("AddInDiscoveryFallback", message),))
