@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,26 @@ def test_a_framework_that_is_not_installed_is_named_with_the_place_where_dotnet_
     assert "it needs Microsoft.NETCore.App 99.0.0, which is not installed" in result.stderr
     assert os.path.join("shared", "Microsoft.NETCore.App") in result.stderr
     assert "Install Microsoft.NETCore.App 99.0.0" in result.stderr
+    assert _listed(uno.machine) == []
+
+
+def test_a_host_that_lacks_a_file_is_named_with_the_words_of_dotnet_and_no_add_in_is_blamed(
+    uno: WorkspaceBuilder, launches: Launches
+) -> None:
+    dll = write(uno.machine.root / "cut" / "Small.Host.dll", Path(launches.dll).read_bytes())
+    write(dll.with_suffix(".runtimeconfig.json"), Path(launches.dll).with_suffix(".runtimeconfig.json").read_bytes())
+    target: dict[str, Any] = {"Lost/1.0": {"runtime": {"lib/Lost.dll": {}}}}
+    library = {"type": "package", "serviceable": True, "sha512": "", "path": "lost/1.0"}
+    name = ".NETCoreApp,Version=v3.1"
+    parts = {"runtimeTarget": {"name": name}, "targets": {name: target}, "libraries": {"Lost/1.0": library}}
+    write(dll.with_suffix(".deps.json"), json.dumps(parts))
+
+    result = uno.machine.run("start", "--host", str(dll), "--addins", "/a.dll", cwd=uno.root, timeout=PATIENCE)
+
+    assert result.exit_code == 1
+    assert "dotnet could not run it (exit code 140)" in result.stderr
+    assert "lib/Lost.dll" in result.stderr
+    assert "Left out" not in result.stderr
     assert _listed(uno.machine) == []
 
 
