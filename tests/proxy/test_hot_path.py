@@ -24,7 +24,7 @@ ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_s
 # Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
 OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system", "workspace"}
 OURS_IN_PROTOCOL = {"jsonrpc", "lines", "peer_info", "versions"}
-OURS_IN_WORKSPACE = {"config_file", "paths"}
+OURS_IN_WORKSPACE = {"devtools_folder", "paths"}
 
 # Tells what has been imported when answers have been written.
 PROGRAM = """

@@ -22,7 +22,7 @@ from ..system.folders import folders
 from ..system.log import level_named, log
 from ..workspace.addins import workspace_addins
 from ..workspace.config import read_config
-from ..workspace.config_file import ADDINS_FOLDER
+from ..workspace.devtools_folder import ADDINS_FOLDER
 from ..workspace.resolver import ResolutionKind
 from ..workspace.trust import is_trusted
 from .interrupts import Interrupts

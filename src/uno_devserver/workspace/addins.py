@@ -6,7 +6,7 @@ import os
 from binascii import crc32
 
 from ..system.files import FileProblem, read_head
-from .config_file import ADDINS_FOLDER
+from .devtools_folder import ADDINS_FOLDER
 
 # Limits for reading a folder of add-ins, which may contain a whole virtual environment.
 MAX_SOURCES = 256

@@ -13,8 +13,8 @@ from enum import Enum
 
 from ..issues import Issue, Severity, fatal, warning
 from ..system.values import Value
-from .config_file import ADDINS_FOLDER as ADDINS
-from .config_file import config_in
+from .devtools_folder import ADDINS_FOLDER as ADDINS
+from .devtools_folder import config_in
 from .global_json import GLOBAL_JSON, GlobalJson, find_global_json, read_global_json
 from .paths import absolute, same_path, upwards
 from .solution_finder import LEVELS_BELOW, find_candidates, twins

@@ -23,7 +23,7 @@ from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.values import Value
 from .addins import workspace_addins
 from .config import MAX_BYTES, PROJECTS, read_config
-from .config_file import ADDINS_FOLDER, CONFIG
+from .devtools_folder import ADDINS_FOLDER, CONFIG
 from .global_json import find_global_json
 from .npm_packages import PACKAGE_JSON, packages_to_build
 from .repository import BudgetSpent, ReadBudget

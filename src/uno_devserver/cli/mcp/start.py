@@ -135,7 +135,7 @@ def _servers(invocation: Invocation) -> tuple[tuple[tuple[str, ...], ...], tuple
 def _check_entries(entries: list[str], folder: str) -> None:
     """Raise UserError if the config has no such servers; one that is not readable may be being written."""
     from ...workspace.config import read_config
-    from ...workspace.config_file import find_config
+    from ...workspace.devtools_folder import find_config
 
     config = read_config(find_config(folder))
     names = [str(each.name) for each in config.servers]

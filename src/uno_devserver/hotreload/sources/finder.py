@@ -12,7 +12,7 @@ import posixpath
 from enum import Enum
 
 from ...workspace.config import PROJECTS
-from ...workspace.config_file import ADDINS_FOLDER
+from ...workspace.devtools_folder import ADDINS_FOLDER
 from ...workspace.dotnet_answers import question_verb
 from ...workspace.dotnet_project import project_in, projects_in
 from ...workspace.npm_packages import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...instances.host_kind import HostKind
 from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...system.text import shown_url, visible
-from ...workspace.config_file import ADDINS_FOLDER as ADDINS
+from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
 from ..state import ConnectionState
 from .status_file import STARTING, STARTING_STEP
 

@@ -15,7 +15,7 @@ from ...issues import Issue, warning
 from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import log
-from ...workspace.config_file import find_config
+from ...workspace.devtools_folder import find_config
 from ..health.status_file import inspector_page
 from ..options import INSPECTOR_PORT
 

@@ -105,7 +105,7 @@ def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFact
 
 def _guessed_facts(directory: str) -> OwnToolFacts:
     """Guess from a folder: a workspace with solutions, one with its own server or add-ins, or no workspace."""
-    from ...workspace.config_file import config_in  # imported late: not needed with a catalogue
+    from ...workspace.devtools_folder import config_in  # imported late: not needed with a catalogue
     from ...workspace.paths import absolute, upwards
 
     start = absolute(directory)
@@ -126,7 +126,7 @@ def _own_code(start: str, folder: str) -> OwnToolFacts:
     Its code is reloaded if the user trusts it.
     """
     from ...workspace.config import read_config  # imported late: few first starts need it
-    from ...workspace.config_file import config_in
+    from ...workspace.devtools_folder import config_in
     from ...workspace.global_json import find_global_json, read_global_json
     from ...workspace.trust import is_trusted
 

@@ -13,7 +13,7 @@ import time
 
 from ...system.log import log
 from ...system.values import Value
-from ...workspace.config_file import CONFIG, find_config
+from ...workspace.devtools_folder import CONFIG, find_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def packages_of(
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.command_package import followed_manifests, started_files
     from ...workspace.config import ServerCommand
-    from ...workspace.config_file import ADDINS_FOLDER as ADDINS
+    from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
 
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []

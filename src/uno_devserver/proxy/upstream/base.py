@@ -10,7 +10,8 @@ import os
 from ...system.folders import folders
 from ...system.pipes import pipe_path
 from ...system.values import Value
-from ...workspace.config_file import ADDINS_FOLDER as ADDINS
+from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
+from .lifecycle import USUAL_STARTUP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # What servers print when they end because of something that may be over a moment later.
 PASSING_ERRORS = ("address already in use", "eaddrinuse", "only one usage of each socket address", "text file busy")
-USUAL_STARTUP_SECONDS = 30.0  # npx and uvx may have to download the server before its first answer
 
 
 class Ending(Value):
@@ -84,14 +84,13 @@ class RunningUpstream:
 
 class Upstream:
     startup_seconds = USUAL_STARTUP_SECONDS  # the limit of one start, until the first answer
+    remote = False  # whether others start it, so that it is looked for at intervals
+    standby = False  # whether a second one is kept ready, which replaces one that crashes
+    far = False  # whether it is on another machine, so that these intervals grow
 
     def start(self, observer: UpstreamObserver) -> RunningUpstream:
         """Start or find the upstream; raises StartFailure. Blocks, so it runs in a thread."""
         raise NotImplementedError
-
-    remote = False  # whether others start it, so that it is looked for at intervals
-    standby = False  # whether a second one is kept ready, which replaces one that crashes
-    far = False  # whether it is on another machine, so that these intervals grow
 
     async def until_other_credentials(self) -> None:
         """Wait until it has other credentials than those that a remote upstream has refused."""

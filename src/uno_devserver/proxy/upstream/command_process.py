@@ -21,7 +21,8 @@ from ...system.log import DEBUG, log
 from ...system.processes import how_it_ended
 from ...system.text import decode_output
 from ...system.values import Value
-from .base import USUAL_STARTUP_SECONDS, Ending, RunningUpstream
+from .base import Ending, RunningUpstream
+from .lifecycle import USUAL_STARTUP_SECONDS
 
 if TYPE_CHECKING:
     from ...instances.bounded_output import BoundedOutput

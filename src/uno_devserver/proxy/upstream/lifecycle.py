@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from ...system.values import Value
 from ..state import ConnectionState
-from .base import USUAL_STARTUP_SECONDS
 
 INITIALIZING, DISCOVERING = ConnectionState.INITIALIZING, ConnectionState.DISCOVERING
 LAUNCHING, CONNECTING = ConnectionState.LAUNCHING, ConnectionState.CONNECTING
@@ -39,6 +38,7 @@ NEXT_STATE = {
     CONNECTING: CONNECTED,
 }
 STARTED_AGAIN = "It is being started again."
+USUAL_STARTUP_SECONDS = 30.0  # of one start; npx and uvx may have to download the server before its first answer
 
 
 class UpstreamLimits(Value):

@@ -19,8 +19,8 @@ from ...system.files import FileProblem, read_head
 from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import addin_sources, workspace_addins
-from ...workspace.config_file import ADDINS_FOLDER as ADDINS
-from ...workspace.config_file import CONFIG
+from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
+from ...workspace.devtools_folder import CONFIG
 from ...workspace.git import repository
 from ...workspace.global_json import GLOBAL_JSON as GLOBAL_JSON
 from ...workspace.paths import upwards
