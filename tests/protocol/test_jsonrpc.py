@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from uno_devserver.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -147,25 +145,3 @@ def test_text_that_is_no_text_does_not_spoil_the_answer() -> None:
     message = result_message(1, {"name": "caf\udce9", "other": "fine"})
 
     assert json.loads(message)["result"] == {"name": "caf?", "other": "fine"}
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=10,
-)
-
-
-@given(json_values)
-def test_any_json_value_is_some_kind_of_message(value: object) -> None:
-    assert isinstance(read(value), RpcRequest | RpcNotification | RpcResponse | InvalidMessage)
-
-
-@given(st.binary())
-def test_any_bytes_are_json_or_refused(body: bytes) -> None:
-    try:
-        code = None if decode(body) is None else 0
-    except RpcError as refused:
-        code = refused.code
-
-    assert code in (None, 0, PARSE_ERROR, INVALID_REQUEST)

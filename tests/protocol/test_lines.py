@@ -50,22 +50,6 @@ def test_a_line_is_handed_over_by_the_piece_that_ends_it() -> None:
     assert splitter.finish() == []
 
 
-@given(
-    st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"\r\n", b" ", b"efghij", b'{"id":1}']), max_size=15),
-    st.lists(st.integers(0, 60)),
-    st.sampled_from([1, 4, 5, 8, 1000]),
-)
-def test_lines_are_the_same_however_the_input_is_cut(parts: list[bytes], cuts: list[int], limit: int) -> None:
-    """A piece that holds whole lines only takes a short way; it must not give anything else than the long one."""
-    data = b"".join(parts)
-    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    pieces = [data[start:end] for start, end in pairwise(edges)]
-    bytewise = [data[at : at + 1] for at in range(len(data))]
-
-    for way in (pieces, [data], bytewise):
-        assert without_members(all_lines(*way, limit=limit)) == expected_lines(data, limit)
-
-
 @given(st.text(), st.lists(st.integers(0, 60)))
 def test_characters_may_be_cut_anywhere(text: str, cuts: list[int]) -> None:
     data = text.encode("utf-8", "surrogatepass")
@@ -156,11 +140,6 @@ def test_of_broken_json_the_members_before_the_break_are_read(line: bytes) -> No
     members = readable_members(line)
 
     assert (members["id"], members["method"]) == (1, "m")
-
-
-@given(st.binary(max_size=200))
-def test_nothing_that_is_no_json_is_an_error(line: bytes) -> None:
-    assert isinstance(readable_members(line), dict)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text() | st.none(), max_size=6))

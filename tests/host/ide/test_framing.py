@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.golden import GOLDEN
 from uno_devserver.host.ide.framing import MAX_HEADER_BYTES, FrameDecoder, FramingProblem, encode_message
@@ -48,32 +46,6 @@ def test_a_header_is_accepted_or_refused_as_by_net(record: dict[str, Any]) -> No
         assert accepted is not accepted_by_net or record["text"] == ""
     else:
         assert accepted is accepted_by_net
-
-
-@given(st.lists(st.binary(min_size=1, max_size=60), max_size=5), st.lists(st.integers(1, 40)))
-def test_it_does_not_matter_how_the_stream_is_cut(messages: list[bytes], cuts: list[int]) -> None:
-    stream = b"".join(map(encode_message, messages))
-    decoder = FrameDecoder()
-    found = []
-
-    for cut in cuts:
-        found += decoder.feed(stream[:cut])
-        stream = stream[cut:]
-    found += decoder.feed(stream)
-
-    assert found == messages
-    assert not decoder.unfinished
-
-
-@given(st.lists(st.sampled_from([b"Content-Length", b":", b" ", b"1", b"\r\n", b"\r", b"\n", b"\x85", b"{", b"A"])))
-def test_any_bytes_are_messages_or_a_problem_or_unfinished(pieces: list[bytes]) -> None:
-    decoder = FrameDecoder()
-    try:
-        messages = decoder.feed(b"".join(pieces))
-    except FramingProblem:
-        return
-
-    assert messages or decoder.unfinished or not pieces
 
 
 @pytest.mark.parametrize("cut", range(1, 25))

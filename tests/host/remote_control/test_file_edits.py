@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.privileges import ROOT
 from uno_devserver.host.remote_control import file_edits
@@ -21,8 +19,6 @@ from uno_devserver.host.remote_control.file_edits import (
     EditResult,
     FileEdit,
     apply_edits,
-    decode_text,
-    encode_text,
 )
 
 
@@ -379,12 +375,3 @@ def test_a_failing_disk_is_told(page: Path) -> None:
     assert result.result == FAILED
     assert "could not be changed: File name too long" in (result.error or "")
     assert (page.parent / name).read_text() == "one"
-
-
-@given(st.binary())
-def test_any_file_is_written_back_as_it_was_read(data: bytes) -> None:
-    try:
-        file = decode_text(data)
-    except UnicodeDecodeError:
-        return
-    assert encode_text(file) == data

@@ -86,25 +86,6 @@ def test_a_length_of_two_gigabytes_costs_nothing() -> None:
         decode_frame(b"\1\0\xff\xff\xff\xff\x07A")
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@given(TEXT, TEXT, TEXT)
-def test_every_frame_survives_the_way_there_and_back(scope: str, name: str, content: str) -> None:
-    frame = Frame(scope, name, content)
-
-    assert decode_frame(encode_frame(frame)) == frame
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_a_frame_or_a_problem(data: bytes) -> None:
-    try:
-        frame = decode_frame(data)
-    except FrameProblem:
-        return
-    assert isinstance(frame.content, str)
-
-
 # The strings that were serialised for the record, by the record's label.
 STRINGS = {
     "string ASCII letters": "abc XYZ 09",

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from uno_devserver.protocol.http.messages import Request
 from uno_devserver.protocol.http.request_reader import ReadStage, RequestProblem, RequestReader
@@ -101,14 +97,6 @@ CONVERSATION = (
     b"a\r\n0123456789\r\n1\r\nx\r\n0\r\nTrailer: t\r\n\r\n" + POST + b"Upgrade: h2c\r\nConnection: Upgrade\r\n"
     b"Content-Length: 2\r\n\r\nhi" + b"DELETE /last HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
 )
-
-
-@given(st.lists(st.integers(1, len(CONVERSATION) - 1), max_size=30))
-def test_it_does_not_matter_how_the_bytes_are_cut(cuts: list[int]) -> None:
-    places = [0, *sorted(set(cuts)), len(CONVERSATION)]
-    pieces = [CONVERSATION[start:end] for start, end in itertools.pairwise(places)]
-
-    assert requests_in(*pieces) == requests_in(CONVERSATION)
 
 
 def test_bytes_may_come_one_by_one() -> None:

@@ -61,26 +61,6 @@ def test_lines_end_as_they_like(end: bytes) -> None:
     assert events(end.join(lines)) == [SseEvent("note", b"1"), message("2\n3")]
 
 
-@given(st.data())
-def test_events_are_the_same_wherever_the_stream_is_cut(data: st.DataObject) -> None:
-    stream = (
-        '\ufeffid: 1\r\nevent: message\r\ndata: {"t": "Grüße, 世界"}\r\n\r\n'
-        ": quiet\n\n\nid: 2\rdata: a\rdata: b\r\rdata\n\ndata:  two\n\nevent: odd\ndata: x\n\n"
-    ).encode()
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
-    chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-
-    heard = events(*(chunk for chunk in chunks if chunk))
-
-    assert heard == [
-        message('{"t": "Grüße, 世界"}'),
-        message("a\nb"),
-        message(""),
-        message(" two"),
-        SseEvent("odd", b"x"),
-    ]
-
-
 def test_an_event_counts_when_it_is_complete() -> None:
     reader = EventReader()
 

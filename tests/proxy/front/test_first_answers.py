@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from uno_devserver import __version__
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
-from uno_devserver.protocol.lines import LineSplitter, LineTooLong
+from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.front.first_answers import Front
 from uno_devserver.proxy.options import ProxyOptions
@@ -607,39 +605,6 @@ def test_a_line_that_is_too_long_is_refused_by_its_id_or_fails_the_question_it_a
     assert unknown["id"] is None
     [answer] = talk.heard()
     assert (answer.id, answer.error["code"]) == (5, -32600)
-
-
-@given(st.binary(max_size=300))
-def test_no_bytes_end_the_front(data: bytes) -> None:
-    talk = Conversation()
-    splitter = LineSplitter(100)
-
-    talk.send(*splitter.feed(data), *splitter.finish())
-
-    talk.said()
-    assert talk.ask("ping") == {}
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
-METHODS = st.sampled_from(["ping", "initialize", "server/discover", "tools/list", "tools/call", "resources/read"])
-NAMES = st.sampled_from(["name", "uri", "cursor", "_meta", "capabilities", "clientInfo", "protocolVersion"])
-META = st.dictionaries(st.sampled_from([VERSION, CAPABLE, CLIENT]), JSON | st.just(MODERN))
-
-
-@given(METHODS, st.dictionaries(NAMES, JSON | META, max_size=4) | JSON)
-def test_no_params_end_the_front_and_every_request_is_answered_or_passed_on(method: str, params: object) -> None:
-    talk = Conversation()
-
-    talk.send({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
-
-    passed = [message for message in talk.heard() if isinstance(message, RpcRequest)]
-    answers = talk.said()
-    assert len(answers) + len(passed) == 1
-    assert all(answer["id"] == "x" for answer in answers)
 
 
 @pytest.fixture

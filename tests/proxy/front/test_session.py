@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import Counter
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from protocol.conversations import MODERN, QUESTION, ScriptedService, ask_who, echo, text
+from protocol.conversations import QUESTION, ScriptedService, ask_who, echo, text
 from protocol.line_clients import LineClient, connected
 from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
@@ -24,9 +21,6 @@ from uno_devserver.protocol.jsonrpc import (
     STOPPED,
     UNANSWERED,
     RpcError,
-    RpcNotification,
-    RpcRequest,
-    RpcResponse,
 )
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Call, Result
@@ -489,57 +483,3 @@ async def test_closing_without_a_client_is_nothing() -> None:
     await client.endpoint.close()
 
     assert client.silent
-
-
-# any messages, in both eras
-
-_ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-}
-_IDS = st.integers(0, 3) | st.sampled_from(["0", "1", "a"])
-_VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
-_PARAMS = st.fixed_dictionaries(
-    {},
-    optional={
-        "_meta": st.just(_ENVELOPE) | st.dictionaries(st.sampled_from(list(_ENVELOPE)), _VALUES),
-        "name": st.sampled_from(["speak", "ask", "none"]) | _VALUES,
-        "uri": st.just("file:///a") | _VALUES,
-        "level": st.just("info") | _VALUES,
-        "notifications": st.just({"toolsListChanged": True}) | _VALUES,
-        "requestState": _VALUES,
-        "inputResponses": _VALUES,
-    },
-)
-_METHODS = st.sampled_from(
-    ["ping", "tools/list", "tools/call", "logging/setLevel", "resources/subscribe", "subscriptions/listen", "no/such"]
-)
-_REQUESTS = st.builds(RpcRequest, _IDS, _METHODS, _PARAMS)
-_OTHERS = st.builds(RpcNotification, st.sampled_from(["notifications/initialized", "notifications/odd"]), _PARAMS)
-_RESPONSES = st.builds(RpcResponse, _IDS | st.just("server-1"), _VALUES, _VALUES)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(_REQUESTS | _OTHERS | _RESPONSES, max_size=6), st.sampled_from([None, *HANDSHAKE_VERSIONS]))
-def test_every_request_gets_one_answer(
-    messages: list[RpcRequest | RpcNotification | RpcResponse], version: str | None
-) -> None:
-    async def speak(call: Call) -> Result:
-        call.notify("notifications/progress", {"progress": 1})
-        return text("spoken")
-
-    async def ask(call: Call) -> Result:
-        return await call.ask("elicitation/create", {})
-
-    async def converse() -> None:
-        client = LineClient(ScriptedService(speak=speak, ask=ask), question_seconds=0.001)
-        if version:
-            await client.initialize(version, elicitation={})
-        for message in messages:
-            client.endpoint.take(message)
-            await asyncio.sleep(0)
-        await client.endpoint.close()
-        answered = Counter(repr(said["id"]) for said in client.rest() if "method" not in said)
-        assert answered == Counter(repr(message.id) for message in messages if isinstance(message, RpcRequest))
-
-    asyncio.run(converse())

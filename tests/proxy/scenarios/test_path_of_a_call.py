@@ -396,6 +396,3 @@ def test_clients_with_equal_ids_and_equal_tokens_do_not_mix(proxies: Proxies, tm
         progress, answer = other.messages()
         assert (progress["params"]["progressToken"], progress["params"]["message"]) == ("t", name)
         assert (answer["id"], text_of(answer)) == (70001, name)
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from hotreload.trees import as_ordinary_user
 from support.files import write, write_all
@@ -172,47 +170,3 @@ def test_a_disk_that_ignores_case_finds_a_file_by_any_spelling(root: Path) -> No
 
     assert Disk(case_sensitive=False).is_file(f"{root}/mAIN.TS")
     assert not Disk(case_sensitive=True).is_file(f"{root}/mAIN.TS")
-
-
-_ANYTHING = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from(["", ".", "./a", "#x", "a\0b", "*", "**", "nodenext", "..", "/"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["path", ".", "./*", "a", "*", "default", "a/*"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-_OPTIONS = st.dictionaries(
-    st.sampled_from(
-        ("module", "moduleResolution", "target", "paths", "baseUrl", "rootDirs", "typeRoots", "types", "outDir", "jsx")
-        + ("allowJs", "moduleSuffixes", "customConditions", "rootDir", "declarationDir", "resolveJsonModule")
-    ),
-    _ANYTHING,
-)
-_CONFIG = st.fixed_dictionaries(
-    {},
-    optional=dict.fromkeys(("extends", "files", "include", "exclude", "references"), _ANYTHING)
-    | {"compilerOptions": _OPTIONS},
-)
-_PACKAGE = st.dictionaries(
-    st.sampled_from(("name", "exports", "imports", "types", "main", "type", "tsconfig", "version")), _ANYTHING
-)
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(config=_CONFIG, package=_PACKAGE)
-def test_no_configuration_makes_the_listing_fail(config: object, package: object, root: Path) -> None:
-    write_all(root, {"tsconfig.json": json.dumps(config), "package.json": json.dumps(package)})
-    write_all(
-        root, {"node_modules/typescript/package.json": json.dumps(package), "linked/package.json": json.dumps(package)}
-    )
-    write(
-        root / "a.ts", "import 'a'; import './a'; import '#x'; import 'linked'; import '..'; import 'a\\0b'; import ''"
-    )
-    if not (root / "node_modules/linked").exists():
-        (root / "node_modules/linked").symlink_to("../linked")
-
-    typescript_sources(root)
