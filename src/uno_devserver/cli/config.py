@@ -290,9 +290,9 @@ def _names(server: ServerLine) -> str:
 
 def shell_line(line: Sequence[str]) -> str:
     """The command as it is typed in a shell. Line ends are escaped, so that no argument looks like lines of output."""
-    import shlex
+    from ..system.command_lines import quoted_line
 
-    return shlex.join(line).replace("\n", "\\n")
+    return quoted_line(line).replace("\n", "\\n")
 
 
 # Problems and remarks.

@@ -108,9 +108,12 @@ def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str)
 
 def _given_build(line: tuple[str, ...], root: str, environ: Mapping[str, str], platform: str) -> BuildCommand:
     """The build that the config names; a program is a name on PATH, or a path, relative to the root."""
-    import shlex
+    from ..system.command_lines import quoted_line
 
-    named, found = shlex.join(words_to_agree_to(line)), named_program_candidates(line[0], root, environ, platform)
+    named, found = (
+        quoted_line(words_to_agree_to(line), platform),
+        named_program_candidates(line[0], root, environ, platform),
+    )
     program = first_executable(found)
     if program is None:
         problem = f"'{line[0]}', named in mcpServer.build, was not found. Install it, or correct the config."

@@ -52,11 +52,10 @@ def other_command(match: Match, place: Place, profile: Profile, choice: VariantC
     command = says.replace(args=divided(says.args, match.server)[0])
     if (command.command, command.args) == (ours.command, ours.args) or _is_installed(match, here):
         return ""
-    from shlex import join
-
+    from ..system.command_lines import quoted_line
     from ..system.text import shown_words
 
-    return join(shown_words((says.command, *says.args)))
+    return quoted_line(shown_words((says.command, *says.args)))
 
 
 def why_other(match: Match, here: Here) -> str:

@@ -105,13 +105,12 @@ def brought_along(match: Match, place: Place, profile: Profile, choice: VariantC
     its_settings = launch_settings(match.entry, place.dialect)
     if match.server.transport != STDIO:
         return tuple(f"{key}={_shown_text(value)}" for key, value in its_settings.items() if is_deciding(key))
-    from shlex import join
-
+    from ..system.command_lines import quoted_line
     from ..system.text import shown_words
 
     ours = expected(match.server, meant(choice, match), kept_runner(match, choice)).env
     _, arguments = divided(match.says.args, match.server)
-    words = [f"the arguments {join(shown_words(('', *arguments))[1:])}"] if arguments else []
+    words = [f"the arguments {quoted_line(shown_words(('', *arguments))[1:])}"] if arguments else []
     its = environments(match.entry, place.dialect)
     words += [_shown(name, value) for name, value in its.items() if decides(name) and value != ours.get(name)]
     for key, value in its_settings.items():

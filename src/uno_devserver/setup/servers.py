@@ -57,9 +57,9 @@ class Served(Value):
     @property
     def options(self) -> str:
         """The end of a command that is about the server of another folder."""
-        from shlex import quote
+        from ..system.command_lines import quoted_word
 
-        return f" {SOLUTION_DIR} {quote(self.folder)}" if not self.found_from else ""
+        return f" {SOLUTION_DIR} {quoted_word(self.folder)}" if not self.found_from else ""
 
 
 class ServerDefinition(Value):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -11,6 +10,7 @@ import time
 from ... import __version__
 from ...setup.entry_command import PROGRAM_NAMES, is_temporary, own_command
 from ...setup.servers import is_release
+from ...system.command_lines import quoted_line
 from ...system.text import visible
 from ..result import Result, write_out
 from ..terminal import WIDTH, Style, folded, styled, table_width
@@ -96,7 +96,7 @@ def typed(command: Sequence[str], environ: Mapping[str, str], version: str = __v
     found = shutil.which(PROGRAM_NAMES[0], path=environ.get("PATH"))
     if found is not None and len(command) == 1 and os.path.realpath(found) == os.path.realpath(script):
         return PROGRAM_NAMES[0]
-    return shlex.join(command)
+    return quoted_line(command)
 
 
 INDENT = "   "

@@ -392,9 +392,9 @@ def _scope(invocation: Invocation) -> Scope | None:
 def _repeated(invocation: Invocation) -> Iterator[str]:
     for name, value in invocation.options.items():
         if name in _REPEATED and isinstance(value, str):
-            from shlex import quote
+            from ...system.command_lines import quoted_word
 
-            yield f"--{name} {quote(value)}"
+            yield f"--{name} {quoted_word(value)}"
         elif name in _REPEATED and value:
             yield f"--{name}"
 
@@ -405,8 +405,8 @@ def _usage(message: str, next_step: str) -> UserError:
 
 def shown_path(path: str, here: Here) -> str:
     """The path, shortened if it is in the workspace or in the home folder."""
-    for folder, instead in ((here.workspace, ""), (here.home, "~/")):
+    for folder, instead in ((here.workspace, ""), (here.home, "~")):
         inside = path.removeprefix(folder.rstrip("/\\"))
         if inside != path and inside.startswith(("/", "\\")):
-            return instead + inside[1:]
+            return instead + inside if instead else inside[1:]
     return path

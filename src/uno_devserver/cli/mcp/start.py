@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def start(invocation: Invocation) -> Result:
     options = _options(invocation)
     if os.isatty(0):
-        log.info("Serving MCP on standard input and output, for an AI client. End the input (Ctrl+D) to stop.")
+        keys = "Ctrl+Z, Enter" if sys.platform == "win32" else "Ctrl+D"
+        log.info(f"Serving MCP on standard input and output, for an AI client. End the input ({keys}) to stop.")
     from ...proxy.main import serve
 
     began = time.time()

@@ -287,6 +287,6 @@ def _shown(says: EntrySpec) -> str | None:
     """The command as written in the file; values of variables, and user and query of an address, may be secret."""
     if not says.command:
         return shown_text(says.url) or None
-    import shlex
+    from ...system.command_lines import quoted_line
 
-    return shlex.join(shown_words((says.command, *says.args)))
+    return quoted_line(shown_words((says.command, *says.args)))

@@ -316,10 +316,10 @@ def _about_form(match: Match, keeps: bool) -> Notes:
 def _about_own_way(match: Match) -> Notes:
     if not match.own_way:
         return ()
-    from shlex import join
+    from ...system.command_lines import quoted_line
 
     says = match.says
-    line = join(shown_words((says.command, *says.args)))
+    line = quoted_line(shown_words((says.command, *says.args)))
     return (f"The entry '{match.entry.name}' was started in a way of its own: {line}",)
 
 
