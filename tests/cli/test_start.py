@@ -288,6 +288,7 @@ def test_a_host_that_is_a_script_is_executed_and_the_server_behind_it_found(
     assert result.json["processId"] == launch["pid"]
     assert launch["session"] != launch["pid"]
     note = uno.machine.data / "Uno Platform" / "DevServers" / f"devserver-{launch['pid']}.aux.json"
+    assert list(note.parent.glob("*.aux.json")) == [note], "none of the script, which runs as long as the Host"
     assert json.loads(note.read_text())["WorkspaceDirectory"] == str(uno.root)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.servers import Processes
 from uno_devserver.system import ancestry, proc
-from uno_devserver.system.ancestry import Ancestor, ancestors, wait_for_end
+from uno_devserver.system.ancestry import Ancestor, ancestors, ancestors_of, wait_for_end
 
 PATIENCE = 60.0
 
@@ -29,6 +29,18 @@ def test_our_parent_comes_first_and_its_parents_behind_it() -> None:
         pids = process.stdout.read().split()
 
     assert [int(pid) for pid in pids][:2] == [process.pid, os.getpid()]
+
+
+def test_a_process_that_has_been_given_the_id_of_a_parent_is_no_ancestor() -> None:
+    # given a parent that has ended, whose id is that of a younger process by now
+    found = {
+        9: (Ancestor(9, "we", (), 5.0), 8),
+        8: (Ancestor(8, "wrapper", (), 5.0), 7),  # started within the same tick
+        7: (Ancestor(7, "stranger", (), 6.0), 6),
+        6: (Ancestor(6, "its parent", (), 1.0), 0),
+    }
+
+    assert [one.name for one in ancestors_of(9, found.get)] == ["wrapper"]
 
 
 def test_an_ancestor_has_a_name_and_arguments() -> None:

@@ -144,6 +144,18 @@ async def test_of_one_that_has_ended_it_returns_at_once(
     await asyncio.wait_for(process_exit(process.pid, SECONDS), SECONDS / 2)
 
 
+async def test_another_process_with_the_id_of_one_that_has_ended_is_not_waited_for(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    process, starts = processes.start(), [1.0, 1.0, 2.0]
+    monkeypatch.setattr("uno_devserver.system.processes.process_started", lambda pid: starts.pop(0))
+
+    await asyncio.wait_for(process_exit(process.pid, POLL_SECONDS), SECONDS)
+
+    assert starts == []
+
+
 async def test_work_in_a_queue_runs_one_at_a_time_and_in_order() -> None:
     queue = WorkQueue(10, most_waiting=20, most_hanging=2)
     running: list[int] = []

@@ -16,6 +16,7 @@ from enum import Enum
 
 from ..system import proc
 from ..system.files import FileProblem
+from ..system.log import log
 from ..system.ports import free_port, is_free
 from ..system.processes import GRACE_SECONDS, how_it_ended, listener_in_family
 from ..system.values import Value
@@ -23,7 +24,7 @@ from .child_process import Child, Output, spawn
 from .host_kind import HostKind
 from .host_program import NO_ADDINS, HostProgram, LaunchPlan, addin_paths, command_line
 from .local_http import Loopback
-from .registry import prune, write_sidecar
+from .registry import prune, unregister, write_sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -309,6 +310,7 @@ class _Launcher:
             raise
         if process_id != child.pid:
             self._record(process_id, left_out)
+            self._forget(child.pid)
         return RunningHost(
             StartOutcome.STARTED,
             process_id,
@@ -362,6 +364,13 @@ class _Launcher:
                 f"The registry cannot be written: {problem}. Other commands may not find this server; if "
                 f"'uno-devserver list' does not show it, end process {pid} yourself when you no longer need it."
             )
+
+    def _forget(self, pid: int) -> None:
+        """Remove the record of a child that has started the Host as its own child, and is none itself."""
+        try:
+            unregister(self._registry, pid)
+        except FileProblem as problem:
+            log.debug(f"a record without a Host stays: {problem}")
 
     def _end(self, child: Child) -> None:
         child.stop(self._request.stop_seconds)

@@ -15,7 +15,7 @@ from .values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 LIMIT = 16  # the most ancestors: a client, a few wrappers, a terminal, a desktop session
 POLL_SECONDS = 0.3  # used if the system does not report the end of a process
@@ -30,14 +30,22 @@ class Ancestor(Value):
 
 def ancestors() -> tuple[Ancestor, ...]:
     """The ancestors of this process, the parent first, up to the first that has ended or is hidden."""
+    return ancestors_of(os.getpid(), _ancestor)
+
+
+def ancestors_of(pid: int, look_up: Callable[[int], tuple[Ancestor, int] | None]) -> tuple[Ancestor, ...]:
+    """The same of any process; `look_up` returns a process and the id of its parent, None if it has ended.
+
+    Windows keeps the id of a parent that has ended, and may give it to another process. That one is younger.
+    """
     found: list[Ancestor] = []
-    pid = os.getppid()
-    while pid > 0 and len(found) < LIMIT:
-        following = _ancestor(pid)
-        if following is None:
+    child = look_up(pid)
+    while child is not None and child[1] > 0 and len(found) < LIMIT:
+        parent = look_up(child[1])
+        if parent is None or parent[0].started > child[0].started:
             break
-        ancestor, pid = following
-        found.append(ancestor)
+        found.append(parent[0])
+        child = parent
     return tuple(found)
 
 

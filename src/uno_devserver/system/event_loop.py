@@ -175,7 +175,8 @@ async def process_exit(pid: int, poll_seconds: float) -> None:
         finally:
             os.close(handle)
         return
-    from .processes import is_alive
+    from .processes import is_alive, process_started
 
-    while is_alive(pid):
+    started = process_started(pid)
+    while is_alive(pid) and process_started(pid) == started:  # else another process has been given the id
         await asyncio.sleep(poll_seconds)
