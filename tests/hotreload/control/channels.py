@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self
 
+from support.machine import WINDOWS
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Demand, RestartResult
 from uno_devserver.hotreload.control.messages import NO_ANSWER
 from uno_devserver.hotreload.control.server import ControlLimits, ControlServer
 from uno_devserver.hotreload.watched_package import WatchedPackage
 from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.system import pipe_clients
 
 SECONDS = 10.0  # more than anything here takes on a busy machine
 
@@ -64,6 +67,11 @@ async def open_inspector(port: int | None) -> str:
     return f"http://localhost:{port or 6274}/"
 
 
+def channel_name(folder: str) -> str:
+    """A pipe for this folder alone; Windows keeps them all in one place."""
+    return f"uno-{os.path.basename(folder)}" if WINDOWS else f"{folder}/c"
+
+
 class Opened:
     def __init__(self, channel: ControlServer, authority: StandIn, path: str) -> None:
         self.channel = channel
@@ -75,7 +83,7 @@ class Opened:
 async def open_channel(*packages: WatchedPackage, limits: ControlLimits | None = None) -> AsyncIterator[Opened]:
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         authority = StandIn()
-        channel = ControlServer(f"{folder}/c", authority, packages, open_inspector, limits)
+        channel = ControlServer(channel_name(folder), authority, packages, open_inspector, limits)
         path = await channel.open()
         try:
             yield Opened(channel, authority, path)
@@ -102,6 +110,8 @@ class Client:
 
     @classmethod
     async def connect(cls, path: str) -> Self:
+        if WINDOWS:
+            return cls(*await pipe_clients.connect(path))
         return cls(*await asyncio.open_unix_connection(path, limit=2**26))
 
     def write(self, data: bytes) -> None:

@@ -19,8 +19,9 @@ from support.waiting import until
 from uno_devserver.hotreload.authority import AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
 from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits, ask
+from uno_devserver.system.pipes import pipe_path
 
-from .channels import SECONDS, Opened, StandIn, open_channel, open_inspector
+from .channels import SECONDS, Opened, StandIn, channel_name, open_channel, open_inspector
 
 ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
 IMPATIENT = RemoteLimits(silence_seconds=0.2)
@@ -229,7 +230,8 @@ class Hanging:
 
 async def main():
     await ControlServer(sys.argv[1], Hanging(), (), None, ControlLimits(progress_seconds=0.05)).open()
-    print("open", flush=True)
+    sys.stdout.buffer.write(b"open\\n")
+    sys.stdout.flush()
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 asyncio.run(main())
@@ -240,13 +242,13 @@ async def with_owner(use: Callable[[str, subprocess.Popen[bytes]], Awaitable[Non
     """Another process that owns the server, and whose checks take forever."""
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         os.chmod(folder, 0o777)  # one of the programs becomes another user
-        path = str(Path(folder) / "c")
-        argv = [sys.executable, "-c", program, path]
+        name = channel_name(folder)
+        argv = [sys.executable, "-c", program, name]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
             try:
                 assert owner.stdout
                 assert owner.stdout.readline() == b"open\n"
-                await use(path, owner)
+                await use(pipe_path(name), owner)
             finally:
                 owner.kill()
 

@@ -30,6 +30,11 @@ from uno_devserver.proxy.front.output import ClientOutput
 from uno_devserver.proxy.front.session import StdioSession
 from uno_devserver.proxy.state import ConnectionState
 
+if sys.platform == "win32":
+    import _winapi
+    import msvcrt
+
+
 KEY = "io.modelcontextprotocol/"
 READ_BYTES = 1 << 20
 FIRST_ID = "first"
@@ -54,7 +59,6 @@ class RelayedClient:
         self.scene = Scene(connection, modern=era, state=state, link=link, limits=limits)
         self.link, self.state, self.service = self.scene.link, self.scene.state, self.scene.service
         self._reading, self._writing = os.pipe()
-        os.set_blocking(self._reading, False)
         self.output = ClientOutput(self._writing)
         self.front = Front(self.state, self.output, lambda: None)
         self.session = StdioSession(self.service, self.front.write)
@@ -123,7 +127,7 @@ class RelayedClient:
     def heard(self) -> list[dict[str, Any]]:
         """All messages so far."""
         try:
-            while data := os.read(self._reading, READ_BYTES):
+            while data := _read_at_once(self._reading):
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 self.lines += lines
         except BlockingIOError:
@@ -236,6 +240,16 @@ def envelope(version: str = MODERN, **capabilities: Any) -> dict[str, Any]:
     }
 
 
+def _read_at_once(reading: int) -> bytes:
+    """What has come through a pipe; BlockingIOError means that nothing has."""
+    if sys.platform == "win32":
+        if not _winapi.PeekNamedPipe(msvcrt.get_osfhandle(reading), 0)[0]:
+            raise BlockingIOError
+    else:
+        os.set_blocking(reading, False)
+    return os.read(reading, READ_BYTES)
+
+
 class PipedServer:
     """The far end of two pipes: a server on pipes without a process."""
 
@@ -243,7 +257,6 @@ class PipedServer:
         self.received: list[bytes] = []  # lines
         self._reading, theirs = os.pipe()
         ours, self._writing = os.pipe()
-        os.set_blocking(self._reading, False)
         self._ends: tuple[IO[bytes], IO[bytes]] = (os.fdopen(ours, "rb", 0), os.fdopen(theirs, "wb", 0))
         self._rest = b""
         self._reads = self._writes = True
@@ -265,7 +278,7 @@ class PipedServer:
     def read(self) -> list[bytes]:
         """All lines that came and were not taken."""
         try:
-            while self._reads and (data := os.read(self._reading, READ_BYTES)):
+            while self._reads and (data := _read_at_once(self._reading)):
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 self.received += lines
         except BlockingIOError:

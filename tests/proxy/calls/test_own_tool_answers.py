@@ -210,7 +210,7 @@ async def test_a_rejected_solution_is_an_error() -> None:
         ("uno_app_initialize", {}, "workspaceDirectory is missing: the absolute path of the folder"),
         ("uno_app_initialize", {"workspaceDirectory": 3}, "workspaceDirectory must be a string"),
         ("uno_app_initialize", {"workspaceDirectory": ""}, "workspaceDirectory must be the absolute path"),
-        ("uno_app_initialize", {"workspaceDirectory": "a/b"}, "'a/b' is none"),
+        ("uno_app_initialize", {"workspaceDirectory": "a/b"}, "'a/b' is not absolute"),
         ("uno_app_initialize", {"workspaceDirectory": "/w", "solutionPath": "a.sln"}, "solutionPath must be the abs"),
         ("uno_app_set_roots", {"roots": []}, "workspaceDirectory is missing"),
         ("uno_app_set_roots", {"roots": [1]}, "workspaceDirectory must be a string"),
