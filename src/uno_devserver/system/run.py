@@ -172,7 +172,10 @@ def _start(
         command: list[str] | str = line
         if is_batch_file(line[0]):
             options["executable"], command = batch_command(line, os.environ)
-        process, job = start_in_job(popen, command, options, outlives=outlives)
+        try:
+            process, job = start_in_job(popen, command, options, outlives=outlives)
+        except NotADirectoryError as error:  # which does not name the folder
+            raise NotADirectoryError(error.errno, "there is no such folder", options.get("cwd")) from error
         setattr(process, _JOB, job)
         return process
     return popen(line, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import os
 import signal
@@ -347,3 +348,18 @@ async def test_many_lines_from_many_writes_come_in_order(client: Client) -> None
     await until(lambda: source.ended)
     writing.join()
     assert reader.lines == [b"%d" % number for number in range(count)]
+
+
+def test_an_interrupt_is_handled_while_a_thread_reads() -> None:
+    """Waiting for a lock is not ended by Ctrl+C on Windows, nor by this call elsewhere."""
+    reading, writing = os.pipe()
+    source = ThreadedInput(reading, MAX_LINE_BYTES)
+    interrupt = threading.Timer(0.2, _thread.interrupt_main)
+    interrupt.start()
+    began = time.monotonic()
+
+    with pytest.raises(KeyboardInterrupt):
+        source.wait(PATIENCE_MS)
+
+    assert time.monotonic() - began < PATIENCE_MS / 2000
+    os.close(writing)

@@ -28,6 +28,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 READ_BYTES = 64 * 1024  # the capacity of a pipe
 MOST_CHUNKS = 64  # how many chunks the thread reads ahead
 FULL_SECONDS = 0.01
+SIGNAL_SECONDS = 0.1  # Windows handles Ctrl+C only between two waits for a lock
 
 
 def client_input(handle: int, limit: int = MAX_LINE_BYTES) -> ClientInput:
@@ -144,7 +145,11 @@ class ThreadedInput(ClientInput):
         _thread.start_new_thread(self._run, ())
 
     def wait(self, milliseconds: int) -> bool:
-        return bool(self._chunks) or self._quiet.acquire(timeout=milliseconds / 1000)
+        deadline = time.monotonic() + milliseconds / 1000
+        while not self._chunks and (left := deadline - time.monotonic()) > 0:
+            if self._quiet.acquire(timeout=min(left, SIGNAL_SECONDS)):
+                return True
+        return bool(self._chunks)
 
     def wake(self) -> None:
         try:
