@@ -187,7 +187,7 @@ class Standby:
         if isinstance(event, UpstreamLists):
             self._listed = event
         elif not isinstance(event, ServerDescription):
-            lasted = self._ready_at is not None and self._loop.time() - self._ready_at
+            lasted = 0.0 if self._ready_at is None else self._loop.time() - self._ready_at
             self._server, self._ready_at = None, None
             self._tasks.start(server.running.stop())
             self._keeper.standby_ended(again=lasted > self._keeper.limits.stable_seconds)

@@ -31,7 +31,7 @@ from .launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine
 from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable
 
     from ...protocol.client.connection import Connection, Peer
     from ..announcements import Announcements
@@ -336,6 +336,7 @@ class Keeper:
             return False
         self._publish_state()  # that the former one is not connected any more
         self._standby = None
+        self.proxy_state.learn(standby=None)
         self._current, listed = taken
         self._current.report, self._current.attempt = self._on_event, start.attempt
         self.owner.launched(self._current.running)
