@@ -19,7 +19,8 @@ from uno_devserver.instances import launch as launch_module
 from uno_devserver.instances.child_process import Child, Output
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.host_program import HostProgram, LaunchPlan, bundled_host
-from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, RunningHost, StartObserver, launch
+from uno_devserver.instances.launch import RunningHost, StartObserver, launch
+from uno_devserver.instances.launch_failure import LaunchFailure, LaunchFailureReason
 from uno_devserver.system.ports import free_port, is_free
 
 from .start_requests import start_request

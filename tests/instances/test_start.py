@@ -11,7 +11,8 @@ import pytest
 from support.files import write
 from support.servers import Processes, Registry
 from support.stand_in_host import StandInHost, answer
-from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartOutcome
+from uno_devserver.instances.launch import StartObserver, StartOutcome
+from uno_devserver.instances.launch_failure import LaunchFailure, LaunchFailureReason
 from uno_devserver.instances.registry import RegisteredServer
 from uno_devserver.instances.start import log_path, remember_port, remembered_port, start, usable_server
 from uno_devserver.issues import UserError

@@ -8,13 +8,12 @@ import time
 from ..instances.host_kind import HostKind
 from ..instances.launch import (
     READY_SECONDS,
-    LaunchFailure,
-    LaunchFailureReason,
     StartObserver,
     StartOutcome,
     StartRequest,
     addin_names,
 )
+from ..instances.launch_failure import LaunchFailure, LaunchFailureReason
 from ..instances.probe import KIND_SECONDS, host_report
 from ..instances.start import ANOTHER_PORT, ServerOwned, start
 from ..issues import REMEDIES, UserError, with_steps

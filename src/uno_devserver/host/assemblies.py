@@ -227,9 +227,8 @@ class _Metadata:
         at += 4 if wide & 0x40 else 0  # a number that only Edit and Continue writes
         self._heap_widths = {"S": 4 if wide & 1 else 2, "G": 4 if wide & 2 else 2, "B": 4 if wide & 4 else 2}
         self._tables = tables
-        self._formats: list[
-            tuple[struct.Struct, int]
-        ] = []  # for each table: the format of a row, and the offset of the first row
+        # For each table: the format of a row, and the offset of the first row.
+        self._formats: list[tuple[struct.Struct, int]] = []
         for number, columns in enumerate(_TABLES):
             row = struct.Struct("<" + "".join("H" if self._width(c) == 2 else "I" for c in columns.split()))
             self._formats.append((row, at))

@@ -22,7 +22,8 @@ from ..system.values import Value
 from ..workspace.paths import same_place
 from .child_process import Output
 from .host_program import plan_launch
-from .launch import MCP_PATH, LaunchFailure, LaunchFailureReason, RunningHost, StartOutcome, launch, tell_projects
+from .launch import MCP_PATH, RunningHost, StartOutcome, launch, tell_projects
+from .launch_failure import LaunchFailure, LaunchFailureReason
 from .local_http import Loopback
 from .registry import creation_time, entry_name, full_solution, log_of, on_port, prune, running_servers, serving
 from .stop import stop_server
@@ -48,7 +49,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
     """Find or launch the workspace's Host; raises LaunchFailure, or UserError if something else prevents the start."""
     log.debug(f"Starting the DevServer monitor with the folder {request.folder}")
     running = _start(request, folders, environ, observer)
-    forget_failure(folders.state, request.folder, request.solution)
+    _forget_failure(folders.state, request.folder, request.solution)
     log.debug(f"DevServer registered: {os.path.join(folders.registry, entry_name(running.process_id))}")
     return running
 
@@ -73,14 +74,15 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
             # A start that has waited for another one must not replace the Host that was just launched.
             server = usable_server(request, folders.registry, observer, with_addins=not waited)
             if server is not None:
-                return _reuse(server, request, environ, observer)
+                _tell_new_projects(server, request, environ, observer)
+                return _reuse(server, request)
         plan = plan or _plan(request, environ, observer)
         output = _open_output(log_path(folders.state, request.folder, request.solution))
         try:
             running = launch(request, plan, usual_port, output, folders.registry, environ, observer)
         except LaunchFailure as failure:
             if failure.reason is not LaunchFailureReason.GIVEN_UP:
-                remember_failure(folders.state, request.folder, request.solution, failure)
+                _remember_failure(folders.state, request.folder, request.solution, failure)
             raise
         finally:
             output.close()
@@ -92,7 +94,7 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
             running.child.end_the_rest()
             prune(folders.registry)
             tell_projects(request, earlier.port, observer)  # they have the port of ours
-            return _reuse(earlier, request, environ, observer)
+            return _reuse(earlier, request)
         remember_port(folders.state, request.folder, request.solution, running.port)
         return running
     finally:
@@ -300,16 +302,21 @@ def _stop_for_restart(registry: str, server: RegisteredServer, observer: StartOb
     _stop(registry, server)
 
 
-def _reuse(
+def _tell_new_projects(
     server: RegisteredServer, request: StartRequest, environ: Mapping[str, str], observer: StartObserver
-) -> RunningHost:
+) -> None:
+    """Write the port for projects that the solution has got since the launch, unless a proxy must not write there."""
     from ..workspace.trust import is_trusted
+
+    if request.by_user or is_trusted(environ, request.folder):
+        tell_projects(request, server.port, observer)
+
+
+def _reuse(server: RegisteredServer, request: StartRequest) -> RunningHost:
     from .probe import kind_of
 
     if request.ide_channel is not None:
         _rebind(server, request.ide_channel)
-    if request.by_user or is_trusted(environ, request.folder):
-        tell_projects(request, server.port, observer)  # the solution may have a new project
     return RunningHost(
         StartOutcome.REUSED if request.ide_channel is None else StartOutcome.REBOUND,
         server.process_id,
@@ -340,29 +347,6 @@ def _rebind(server: RegisteredServer, channel: str) -> None:
 # State that is kept for each workspace.
 
 
-def log_path(state: str, folder: str, solution: str | None) -> str:
-    """The file for the output of the workspace's Host."""
-    return os.path.join(state, "logs", f"host-{_state_name(folder, solution)}.log")
-
-
-def remembered_port(state: str, folder: str, solution: str | None) -> int:
-    """The port of the workspace's last Host; 0 if it is not known."""
-    kept = read_state(_port_path(state, folder, solution))
-    port = kept.get("port")
-    if type(port) is not int or not 0 < port <= MAX_PORT:
-        return 0
-    return port if same_place(str(kept.get("path")), solution or folder) else 0
-
-
-def remember_port(state: str, folder: str, solution: str | None, port: int) -> None:
-    if remembered_port(state, folder, solution) == port:
-        return
-    try:
-        write_state(_port_path(state, folder, solution), {"path": solution or folder, "port": port})
-    except OSError as error:
-        log.debug(f"the port is not remembered: {error}")
-
-
 class FailedStart(Value):
     """Why the last start of a workspace's Host failed."""
 
@@ -370,32 +354,56 @@ class FailedStart(Value):
     log_file: str
 
 
-def remember_failure(state: str, folder: str, solution: str | None, failure: LaunchFailure) -> None:
-    path = os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json")
-    members = {"path": solution or folder, "message": failure.message, "logFile": failure.log_file}
-    try:
-        write_state(path, members)
-    except OSError as error:
-        log.debug(f"the failed start is not remembered: {error}")
+def log_path(state: str, folder: str, solution: str | None) -> str:
+    """The file for the output of the workspace's Host."""
+    return os.path.join(state, "logs", f"host-{_state_name(folder, solution)}.log")
 
 
-def forget_failure(state: str, folder: str, solution: str | None) -> None:
+def remembered_port(state: str, folder: str, solution: str | None) -> int:
+    """The port of the workspace's last Host; 0 if it is not known."""
+    port = _kept(state, "ports", folder, solution).get("port")
+    return port if type(port) is int and 0 < port <= MAX_PORT else 0
+
+
+def remember_port(state: str, folder: str, solution: str | None, port: int) -> None:
+    if remembered_port(state, folder, solution) != port:
+        _keep(state, "ports", folder, solution, {"port": port})
+
+
+def failed_start(state: str, folder: str, solution: str | None) -> FailedStart | None:
+    kept = _kept(state, "failed-starts", folder, solution)
+    message, log_file = kept.get("message"), kept.get("logFile")
+    return FailedStart(message, log_file) if isinstance(message, str) and isinstance(log_file, str) else None
+
+
+def _remember_failure(state: str, folder: str, solution: str | None, failure: LaunchFailure) -> None:
+    members = {"message": failure.message, "logFile": failure.log_file}
+    _keep(state, "failed-starts", folder, solution, members)
+
+
+def _forget_failure(state: str, folder: str, solution: str | None) -> None:
     try:
-        remove_file(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
+        remove_file(_path(state, "failed-starts", folder, solution))
     except OSError:  # there was none
         pass
 
 
-def failed_start(state: str, folder: str, solution: str | None) -> FailedStart | None:
-    kept = read_state(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
-    message, log_file = kept.get("message"), kept.get("logFile")
-    if not isinstance(message, str) or not isinstance(log_file, str):
-        return None
-    return FailedStart(message, log_file) if same_place(str(kept.get("path")), solution or folder) else None
+def _kept(state: str, kind: str, folder: str, solution: str | None) -> Mapping[str, object]:
+    """What is kept; empty if it is that of another workspace, whose file has the same name."""
+    kept = read_state(_path(state, kind, folder, solution))
+    return kept if kept and same_place(str(kept.get("path")), solution or folder) else {}
 
 
-def _port_path(state: str, folder: str, solution: str | None) -> str:
-    return os.path.join(state, "ports", f"{_state_name(folder, solution)}.json")
+def _keep(state: str, kind: str, folder: str, solution: str | None, members: Mapping[str, object]) -> None:
+    path = _path(state, kind, folder, solution)
+    try:
+        write_state(path, {"path": solution or folder, **members})
+    except OSError as error:
+        log.debug(f"{path} is not written: {error}")
+
+
+def _path(state: str, kind: str, folder: str, solution: str | None) -> str:
+    return os.path.join(state, kind, f"{_state_name(folder, solution)}.json")
 
 
 def _state_name(folder: str, solution: str | None) -> str:

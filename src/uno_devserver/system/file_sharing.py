@@ -45,11 +45,11 @@ def repeated(step: Callable[[], T], path: str) -> T:
 
 
 def is_exclusion(error: PermissionError) -> bool:
-    """Whether another program may have the file open; `os.open` does not tell Windows' own code, but what it means."""
+    """Whether another program may have the file open. `os.open` gives no code of Windows, so all its errors count."""
     return getattr(error, "winerror", None) in (None, *EXCLUDED)
 
 
-if sys.platform == "win32":  # repeating is tested elsewhere, too
+if sys.platform == "win32":  # the tests of `repeated` run on all systems
 
     def open_shared(path: str, flags: int) -> int:
         """Open a file to read and write it, with the flags of `os.open`; create it if it is missing. Raises OSError."""

@@ -75,7 +75,7 @@ _resume_process.argtypes = (wintypes.HANDLE,)
 
 
 class Job:
-    """The processes of one child. They end with this object, unless it `outlives` it."""
+    """The processes of one child. They end with this object, unless the child `outlives` this process."""
 
     def __init__(self, *, outlives: bool) -> None:
         self._handle: int | None = _kernel.CreateJobObjectW(None, None)

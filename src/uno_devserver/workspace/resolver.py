@@ -191,15 +191,10 @@ def _without_solution(directory: str, home: GlobalJson | None, *, explicit: bool
         message = f"{directory} has no solution, and it is not an Uno workspace by itself: {_why_not(home)}."
         issues = _not_resolved(message, _causes({directory: home}))
         return _unresolved(directory, ResolutionKind.NoValidWorkspace, issues)
-    message = f"There is no .sln or .slnx file in {directory} or in the {LEVELS_BELOW} levels of folders below it."
-    if home and home.uno_sdk:
-        above = (
-            ""
-            if _is_at(directory, home.path)
-            else f", nor near {home.path} above it, which names {home.uno_sdk.package}"
-        )
-        message = f"{message[:-1]}{above}."
-    missing = warning("NoSolutionFound", message)
+    message = f"There is no .sln or .slnx file in {directory} or in the {LEVELS_BELOW} levels of folders below it"
+    if home and home.uno_sdk and not _is_at(directory, home.path):
+        message += f", nor near {home.path} above it, which names {home.uno_sdk.package}"
+    missing = warning("NoSolutionFound", f"{message}.")
     causes = [cause.replace(remediation=missing.remediation) for cause in _causes({directory: home})]
     return _unresolved(directory, ResolutionKind.NoCandidates, (missing, *_as_warnings(causes)))
 
@@ -234,13 +229,12 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     if not os.path.isfile(solution):
         issue = fatal("WorkspaceNotResolved", f"{solution} does not exist.", "Choose a solution that exists.")
         return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
-    homes = _homes([solution])
-    home = homes[solution]
+    home = _home(os.path.dirname(solution))
     if home and home.uno_sdk:
         return _resolved(directory, solution, home.path)
     if workspace.resolved and workspace.global_json is None:  # a workspace for any server, not for Uno
         return workspace.replace(solution=solution)
-    return _no_uno(directory, homes)
+    return _no_uno(directory, {solution: home})
 
 
 # The outcomes.

@@ -19,13 +19,12 @@ from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.launch import (
-    LaunchFailure,
-    LaunchFailureReason,
     RunningHost,
     StartObserver,
     StartOutcome,
     StartRequest,
 )
+from uno_devserver.instances.launch_failure import LaunchFailure, LaunchFailureReason
 from uno_devserver.instances.start import start
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.upstream.base import Ending, StartFailure

@@ -10,7 +10,8 @@ import os
 
 from ...instances.host_kind import HostKind
 from ...instances.host_program import NO_ADDINS
-from ...instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartRequest
+from ...instances.launch import StartObserver, StartRequest
+from ...instances.launch_failure import LaunchFailure, LaunchFailureReason
 from ...instances.start import ServerOwned, is_orphan, start
 from ...issues import Issue, UserError, fatal, printed_in, warning
 from ...system.folders import folders
