@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.machine import RUN_SECONDS, Machine
 from support.terminals import Terminal
+from uno_devserver import __version__
 
 INSTALLED = "~/.local/bin/uno-devserver"  # shown instead of the place in this repository
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "demo.svg"
@@ -52,11 +53,16 @@ def record() -> list[Line]:
         begin = time.monotonic()
         while terminal.read(begin + RUN_SECONDS):
             at, (*complete, _) = time.monotonic() - begin, terminal.sent.split("\r\n")
-            lines += [_line(text.replace(str(program), INSTALLED), at) for text in complete[len(lines) :]]
+            lines += [_line(_general(text, str(program)), at) for text in complete[len(lines) :]]
         terminal.end()
     if terminal.process.returncode:
         raise SystemExit(f"The demo failed:\n{terminal.sent}")
     return lines
+
+
+def _general(text: str, program: str) -> str:
+    """The text without what the next version, or another machine, would print differently."""
+    return text.replace(program, INSTALLED).replace(f" {__version__}", "")
 
 
 def _line(text: str, at: float) -> Line:
