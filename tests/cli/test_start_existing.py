@@ -400,6 +400,29 @@ def test_a_start_that_was_killed_does_not_lock_the_workspace(
     assert len(hosts.launches()) == 1
 
 
+def test_the_host_of_a_start_that_was_killed_is_waited_for_before_it_has_registered(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    """The lock ends with its holder; the Host that it launched goes on, and would have a second one beside it."""
+    hosts.behave(Manners(signs_in_after=str(tmp_path / "go")))
+    first = uno.machine.spawn("start")
+    wait_for(hosts.launches, "the launch")
+    launched = hosts.launches()[0]["pid"]
+    wait_for(_entry(uno.machine, launched).with_suffix(".aux.json").exists, "the launcher's record")
+    first.kill()
+    first.communicate()
+
+    second = uno.machine.spawn("start", "--json")
+    assert second.stderr
+    said = second.stderr.readline()
+    (tmp_path / "go").touch()
+    answer = json.loads(second.communicate(timeout=20)[0])
+
+    assert said == f"Waiting for a Host that was just launched (process {launched}) ...\n"
+    assert (answer["outcome"], answer["processId"]) == ("reused", launched)
+    assert len(hosts.launches()) == 1
+
+
 def test_a_start_that_waits_for_another_can_be_interrupted(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:

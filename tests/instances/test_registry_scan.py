@@ -17,7 +17,14 @@ from support.files import snapshot
 from support.golden import GOLDEN
 from support.privileges import AS_A_USER, ROOT, needs_a_user
 from support.servers import LISTENS, Processes, Registry, an_hour_ago
-from uno_devserver.instances.registry import RegistryScan, creation_time, prune, running_servers, write_sidecar
+from uno_devserver.instances.registry import (
+    LaunchedHost,
+    RegistryScan,
+    creation_time,
+    prune,
+    running_servers,
+    write_sidecar,
+)
 from uno_devserver.system.dotnet_formats import to_time
 from uno_devserver.system.processes import START_SLACK_SECONDS, process_started
 
@@ -167,9 +174,12 @@ def test_the_sidecar_of_an_earlier_process_says_nothing_of_a_later_one(
 
 def test_a_sidecar_that_comes_before_its_entry_stays(folder: Registry, processes: Processes) -> None:
     """The launcher may be faster than the Host."""
-    write_sidecar(str(folder), processes.start().pid, ide_channel="chan-s")
+    pid = processes.start().pid
+    created = process_started(pid)
+    assert created
+    write_sidecar(str(folder), pid, ide_channel="chan-s", workspace="/ws")
 
-    assert prune(str(folder)) == RegistryScan()
+    assert prune(str(folder)) == RegistryScan(launched=(LaunchedHost(pid, "/ws", created),))
     assert len(folder.names()) == 1
 
 

@@ -125,6 +125,36 @@ def test_a_bomb_ends_in_a_problem_before_time_or_memory_do(
     assert time.process_time() - start < 3
 
 
+def test_evaluations_that_share_their_files_are_limited_together(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expressions, "MAX_ENTRIES", 100)
+    for number in range(60):
+        write(package.project.parent / "many" / f"{number}.dll", "")
+    write(package.project.parent / "few" / "0.dll", "")
+    many, few = (
+        str(
+            write(
+                package.project.parent / f"{name}.targets",
+                f"<Project><ItemGroup><X Include='{name}/*'/></ItemGroup></Project>",
+            )
+        )
+        for name in ("many", "few")
+    )
+    shared = ProjectFileCache()
+
+    def evaluated(file: str) -> str:
+        try:
+            return str(len(Evaluator(str(package.project), load=shared).evaluate([file]).items("X")))
+        except EvaluationProblem as problem:
+            return problem.code
+
+    answers = [evaluated(many) for _ in range(10)]
+
+    assert answers == ["60"] * 6 + ["Limit"] * 4  # four times the limit of one, without the free first part of each
+    assert evaluated(few) == "1"
+
+
 def test_the_functions_are_imported_only_when_a_file_calls_one(package: Package) -> None:
     package.evaluate("<PropertyGroup><A>$(B)</A></PropertyGroup><ItemGroup><X Include='a;$(A)' /></ItemGroup>")
     program = (

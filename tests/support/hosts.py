@@ -63,6 +63,8 @@ if manners["dies"] or (manners["dies_of_addins"] and addins):
 data = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
 folder = os.path.join(data, "Uno Platform", "DevServers")
 entry = os.path.join(folder, f"devserver-{os.getpid()}.json")
+while manners["signs_in_after"] and not os.path.exists(manners["signs_in_after"]):
+    time.sleep(0.005)
 if manners["signs_in"]:
     os.makedirs(folder, exist_ok=True)
     import getpass, platform
@@ -127,6 +129,7 @@ class Manners:
     """What the stand-in does; the defaults are those of a Host in good health."""
 
     signs_in: bool = True
+    signs_in_after: str = ""  # a file that has to appear before it signs in
     listens: bool = True
     answers: bool = True  # or accepts connections and stays silent
     status: int = 406  # of GET /mcp without an Accept header; a Host without MCP says 404

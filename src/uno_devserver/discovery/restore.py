@@ -147,6 +147,7 @@ class _ImportsOnly(ProjectFileCache):
 
     def __init__(self, files: ProjectFileCache, real: list[str]) -> None:
         super().__init__()
+        self.work = files.work
         self._files = files
         self._real = real
         self._nothing = ProjectFile("", Element("Project", {}))

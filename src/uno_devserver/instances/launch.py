@@ -207,8 +207,8 @@ class _Launcher:
             raise LaunchFailure(LaunchFailureReason.GIVEN_UP if cancelled else LaunchFailureReason.PORT_TAKEN, port)
         child = self._spawn(port, addins)
         try:
+            self._record(child.pid, left_out)  # first: if this process is killed, the next start waits for the Host
             observer.spawned(child, port)
-            self._record(child.pid, left_out)
             tell_projects(request, port, observer)
             asks = request.asks_addins and self._program.kind is HostKind.BUNDLED and self._uses(addins)
             if asks:

@@ -107,11 +107,20 @@ def log_of(server: RegisteredServer) -> str | None:
     return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
 
 
+class LaunchedHost(Value):
+    """A process that its launcher recorded as a Host, and that has not registered yet."""
+
+    process_id: int
+    workspace: str | None
+    created: float
+
+
 class RegistryScan(Value):
     """The content of the registry."""
 
     removed: tuple[str, ...] = ()  # the paths of the stale files that were removed
     running: tuple[RegisteredServer, ...] = ()  # running Hosts of this user on this machine, by process id
+    launched: tuple[LaunchedHost, ...] = ()  # those that have not registered yet
     ended: tuple[RegisteredServer, ...] = ()  # Hosts of this user that have ended without removing their entry
     foreign: tuple[RegisteredServer, ...] = ()  # Hosts of another machine or user, which cannot be checked
     unreadable: tuple[str, ...] = ()  # the paths of files that are not entries, and were not removed
@@ -172,6 +181,7 @@ class _Scan:
         self._is_alive = is_alive
         self._process_started = process_started
         self._running: list[RegisteredServer] = []
+        self._launched: list[LaunchedHost] = []
         self._ended: list[RegisteredServer] = []
         self._foreign: list[RegisteredServer] = []
         self._removed: list[str] = []
@@ -217,16 +227,19 @@ class _Scan:
         if pid is None or os.path.lexists(self._path(entry_name(pid))):
             return
         members = read_members(self._path(name)) or {}
+        if not self._may_be_ours(text_member(members.get("MachineName")), text_member(members.get("UserName"))):
+            return
         created, stamp = self._process_started(pid), text_member(members.get("StartTime")) or ""
-        if self._may_be_ours(text_member(members.get("MachineName")), text_member(members.get("UserName"))) and (
-            created is None or _is_before(stamp, created)
-        ):
+        if created is None or _is_before(stamp, created):
             self._remove(name, always=True)
+        else:
+            self._launched.append(LaunchedHost(pid, text_member(members.get("WorkspaceDirectory")), created))
 
     def result(self) -> RegistryScan:
         return RegistryScan(
             tuple(self._removed),
             tuple(sorted(self._running, key=lambda server: server.process_id)),
+            tuple(self._launched),
             tuple(sorted(self._ended, key=lambda server: server.started)),
             tuple(sorted(self._foreign, key=lambda server: server.process_id)),
             tuple(sorted(self._unreadable)),

@@ -25,7 +25,17 @@ from .host_program import plan_launch
 from .launch import MCP_PATH, RunningHost, StartOutcome, launch, tell_projects
 from .launch_failure import LaunchFailure, LaunchFailureReason
 from .local_http import Loopback
-from .registry import creation_time, entry_name, full_solution, log_of, on_port, prune, running_servers, serving
+from .registry import (
+    creation_time,
+    entry_name,
+    full_solution,
+    log_of,
+    on_port,
+    prune,
+    running_servers,
+    scan_registry,
+    serving,
+)
 from .stop import stop_server
 
 TYPE_CHECKING = False
@@ -58,6 +68,7 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
     lock = FileLock(os.path.join(folders.state, "locks", name_for(request.folder) + ".lock"))
     waited = _acquire(lock, request, observer)
     try:
+        _wait_for_launched(request, folders.registry, observer)
         scan = prune(folders.registry)
         for problem in scan.problems:
             observer.warned(problem)
@@ -123,6 +134,26 @@ def _acquire(lock: FileLock, request: StartRequest, observer: StartObserver) -> 
         message = f"Another start of {request.folder} (process {holder or 'unknown'}) does not finish."
         raise UserError("WorkspaceBusy", message, "Look at what that process does, or end it; then run start again.")
     return waited
+
+
+def _wait_for_launched(request: StartRequest, registry: str, observer: StartObserver) -> None:
+    """Wait for a Host of the workspace that was launched and has not registered yet.
+
+    Its launcher was killed, because this start has the lock now. A second Host would be launched beside it.
+    """
+    said = False
+    while observer.go_on():
+        launched = [
+            host.process_id
+            for host in scan_registry(registry, removing=False).launched
+            if same_place(host.workspace, request.folder) and time.time() - host.created < request.ready_seconds
+        ]
+        if not launched:
+            return
+        if not said:
+            said = True
+            observer.said(f"Waiting for a Host that was just launched (process {launched[0]}) ...")
+        time.sleep(USABLE_STEP_SECONDS)
 
 
 def _plan(request: StartRequest, environ: Mapping[str, str], observer: StartObserver) -> LaunchPlan:

@@ -34,16 +34,51 @@ MAX_ENTRIES = 100_000
 # A long comparison with wildcards counts as several visits.
 MAX_STEPS = 1_000_000
 
+# Evaluations that share a cache of project files may together do SHARED times the work of one. The first part of each,
+# 1 / FREE_PART of its limit, is not counted, so that a large solution never comes near.
+SHARED, FREE_PART = 4, 50
+
 _SIMPLE_REFERENCE = re.compile(r"\$\(([A-Za-z_][-0-9A-Za-z_]*)\)")
 # What MSBuild escapes, and the two marks, because a function can create these characters from %00 and %01.
 _ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "%*?@$();'" + UNKNOWN + GUESS})
+
+
+class SharedWork:
+    """What is left of the limits for several evaluations together."""
+
+    def __init__(self) -> None:
+        self.text = [SHARED * MAX_TOTAL_TEXT]
+        self.entries = [SHARED * MAX_ENTRIES]
+        self.steps = [SHARED * MAX_STEPS]
+
+
+class _Allowance:
+    """What is left of a limit for one evaluation, and of that for all."""
+
+    def __init__(self, limit: int, shared: list[int]) -> None:
+        self._left = limit
+        self._counted_below = limit - limit // FREE_PART
+        self._shared = shared
+
+    def take(self, number: int) -> bool:
+        """Count a piece of work; returns whether it is within both limits."""
+        self._left -= number
+        if self._left < self._counted_below:
+            self._shared[0] -= number
+            return self._left >= 0 and self._shared[0] >= 0
+        return True
 
 
 class EvaluationScope:
     """The current properties of an evaluation, and the file that is being evaluated."""
 
     def __init__(
-        self, folder: str, environment: Mapping[str, str], defined: set[str] | None, families: tuple[str, ...] = ()
+        self,
+        folder: str,
+        environment: Mapping[str, str],
+        defined: set[str] | None,
+        families: tuple[str, ...] = (),
+        shared: SharedWork | None = None,
     ) -> None:
         self.folder = folder
         self.families = families
@@ -57,10 +92,11 @@ class EvaluationScope:
         self.unsupported: list[tuple[str, str]] = []
         # The folders that wildcards have read.
         self.folders: set[str] = set()
-        self._text_left = MAX_TOTAL_TEXT
+        shared = shared or SharedWork()
+        self._text = _Allowance(MAX_TOTAL_TEXT, shared.text)
+        self._entries = _Allowance(MAX_ENTRIES, shared.entries)
+        self._steps = _Allowance(MAX_STEPS, shared.steps)
         self._room = MAX_TEXT
-        self._entries_left = MAX_ENTRIES
-        self._steps_left = MAX_STEPS
         self._folders: dict[str, bool] = {}
 
     @property
@@ -117,23 +153,19 @@ class EvaluationScope:
     def checked(self, text: str) -> str:
         """Returns the text, or raises EvaluationProblem if there is too much of it."""
         length = len(text)
-        if length > FREE_TEXT:
-            self._text_left -= length
-            if length > MAX_TEXT or self._text_left < 0:
-                raise too_long(text)
+        if length > FREE_TEXT and not (self._text.take(length) and length <= MAX_TEXT):
+            raise too_long(text)
         return text
 
     def count_entries(self, number: int, pattern: str) -> None:
         """Counts directory entries that a wildcard visits, against MAX_ENTRIES."""
-        self._entries_left -= number
-        if self._entries_left < 0:
-            raise EvaluationProblem(LIMIT, f"wildcards look at more than {MAX_ENTRIES:,} entries: {pattern!r}")
+        if not self._entries.take(number):
+            raise EvaluationProblem(LIMIT, f"wildcards look at too many entries: {pattern!r}")
 
     def count_steps(self, number: int) -> None:
         """Counts items that are visited, against MAX_STEPS."""
-        self._steps_left -= number
-        if self._steps_left < 0:
-            raise EvaluationProblem(LIMIT, f"the items are looked at more than {MAX_STEPS:,} times")
+        if not self._steps.take(number):
+            raise EvaluationProblem(LIMIT, "the items are looked at too often")
 
     def _simple_value(self, reference: re.Match[str]) -> str:
         value = self.lookup(reference.group(1))

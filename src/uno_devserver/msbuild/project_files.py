@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..system.files import FileProblem, read_bytes
+from .expressions import SharedWork
 from .paths import split_extension, without_root
 from .problems import EvaluationProblem
 from .validation import validate
@@ -39,9 +40,13 @@ class ProjectFile:
 
 
 class ProjectFileCache:
-    """A cache of project files, and of the problems of files that cannot be used."""
+    """A cache of project files, and of the problems of files that cannot be used.
+
+    The evaluations that share it share `work`, so that many packages together are limited, too.
+    """
 
     def __init__(self) -> None:
+        self.work = SharedWork()
         self._known: dict[str, ProjectFile | tuple[str, str]] = {}
 
     def load(self, path: str) -> ProjectFile:

@@ -45,7 +45,7 @@ class PropertyPass:
         skips_sdk_imports: bool = False,
     ) -> None:
         """`defined` are the properties that are empty until set; None for all properties (plain MSBuild)."""
-        self.scope = EvaluationScope(os.path.dirname(project), environment, defined, families)
+        self.scope = EvaluationScope(os.path.dirname(project), environment, defined, families, load.work)
         self.names: dict[str, str] = {}
         self.imported: list[str] = []
         self.item_groups: list[Group] = []
