@@ -78,3 +78,9 @@ def list_in(status: Mapping[str, object], name: str) -> list[object]:
     """The member of that name; an empty list if it is missing or has another type."""
     value = status.get(name)
     return value if isinstance(value, list) else []
+
+
+def text_in(status: Mapping[str, object], name: str) -> str:
+    """The member of that name; an empty text if it is missing or has another type."""
+    value = status.get(name)
+    return value if isinstance(value, str) else ""
