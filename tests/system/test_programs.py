@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.programs import find_program, program_candidates
+from uno_devserver.system.programs import about_path, find_program, program_candidates
 
 
 def _program(path: Path, mode: int = 0o755) -> Path:
@@ -44,3 +44,21 @@ def test_on_windows_extensions_are_tried_and_relative_folders_left_out() -> None
         r"\\server\share\git.exe",
         r"\\server\share\git.cmd",
     ]
+
+
+@pytest.mark.parametrize("path", ["/usr/bin:/bin:/usr/sbin:/sbin", "/usr/bin/:/bin", ""])
+def test_the_short_path_that_applications_of_macos_get_is_named(path: str) -> None:
+    assert "not started from a terminal" in about_path({"PATH": path}, "darwin")
+
+
+@pytest.mark.parametrize(
+    ("path", "platform"),
+    [
+        ("/opt/homebrew/bin:/usr/bin:/bin", "darwin"),
+        ("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "darwin"),
+        ("/usr/bin:/bin", "linux"),
+        ("C:\\Windows\\System32", "win32"),
+    ],
+)
+def test_nothing_is_said_of_any_other_path(path: str, platform: str) -> None:
+    assert about_path({"PATH": path}, platform) == ""

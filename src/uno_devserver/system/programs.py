@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+LAUNCHD_FOLDERS = frozenset({"/usr/bin", "/bin", "/usr/sbin", "/sbin"})  # the PATH of macOS's launchd
 USUAL_ENDINGS = ".COM;.EXE;.BAT;.CMD"  # the endings of programs on Windows if PATHEXT is not set
 
 
@@ -35,6 +36,17 @@ def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> 
     folders = [folder.strip('" ').rstrip("\\/") + "\\" for folder in path.split(";")]
     absolute = [folder for folder in folders if folder.startswith("\\\\") or folder[1:3] in (":\\", ":/")]
     return [f"{folder}{name}{ending}" for folder in absolute for ending in _endings(environ)]
+
+
+def about_path(environ: Mapping[str, str], platform: str = sys.platform) -> str:
+    """A sentence, with a space before it, about a PATH that is probably too short; else nothing.
+
+    macOS starts applications from the Dock and the Finder by launchd, with its own PATH instead of that of the shell.
+    """
+    folders = {folder.rstrip("/") for folder in environ.get("PATH", "").split(":") if folder}
+    if platform != "darwin" or not folders <= LAUNCHD_FOLDERS:
+        return ""
+    return " The client was not started from a terminal, so its PATH lacks the folders that your shell adds."
 
 
 def named_program_candidates(name: str, directory: str, environ: Mapping[str, str], platform: str) -> list[str]:

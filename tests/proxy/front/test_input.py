@@ -17,7 +17,14 @@ import pytest
 
 from support.waiting import until
 from uno_devserver.protocol.lines import LineTooLong
-from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledInput, ThreadedInput, client_input
+from uno_devserver.proxy.front.input import (
+    MAX_LINE_BYTES,
+    ClientInput,
+    PolledInput,
+    ThreadedInput,
+    client_input,
+    tells_closed,
+)
 
 if sys.platform != "win32":
     import pty
@@ -363,3 +370,7 @@ def test_an_interrupt_is_handled_while_a_thread_reads() -> None:
 
     assert time.monotonic() - began < PATIENCE_MS / 2000
     os.close(writing)
+
+
+def test_poll_is_asked_for_closed_ends_only_where_it_tells_of_them() -> None:
+    assert [tells_closed(platform) for platform in ("linux", "darwin", "win32")] == [True, False, False]

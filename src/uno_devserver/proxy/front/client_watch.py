@@ -12,6 +12,7 @@ import select
 import time
 
 from ...system.ancestry import ancestors, wait_for_end
+from .input import tells_closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def watch_ends(source: int, sink: int, reads: Callable[[], int], end: Callable[[
 
     `reads` returns the number of its reads so far.
     """
-    if not hasattr(select, "poll"):  # Windows: a thread reads, and a closed output is noticed by writing
+    if not tells_closed():
         return
     closed = select.poll()
     closed.register(source, 0)  # `poll` reports in any case that they are closed

@@ -16,7 +16,7 @@ from ...instances.bounded_output import BoundedOutput
 from ...instances.child_process import spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
-from ...system.programs import first_executable, named_program_candidates
+from ...system.programs import about_path, first_executable, named_program_candidates
 from ...system.state_files import name_for
 from ...system.text import shown_command, shown_url
 from .base import StartFailure, Upstream
@@ -159,7 +159,7 @@ class CommandUpstream(Upstream):
             message = f"The server {found[0] if found else name} does not exist."
             step = f"Name one that exists {self._named_where}."
         else:
-            message = f"The command '{name}' is not in the folders of PATH."
+            message = f"The command '{name}' is not in the folders of PATH.{about_path(self._environ)}"
             step = f"Install it, or name it by its full path {self._named_where}."
         return fatal("HostBinaryNotFound", message, step)
 
