@@ -21,8 +21,8 @@ from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
-from uno_devserver.proxy.upstream.keeper import Event, SupervisedUpstream
 from uno_devserver.proxy.upstream.lifecycle import UpstreamLimits
+from uno_devserver.proxy.upstream.supervision import Event, SupervisedUpstream
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")

@@ -9,8 +9,8 @@ from ...hotreload.authority import RestartResult
 from ...protocol.client.connection import ServerDescription, UnusableServer
 from ...system.event_loop import Tasks
 from ...system.log import log
-from ..upstream.keeper import SupervisedUpstream, UpstreamLists
 from ..upstream.launcher import Launcher, LaunchFailed, Launching, Ready
+from ..upstream.supervision import SupervisedUpstream, UpstreamLists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Params, Result
     from ..upstream.base import RunningUpstream, Upstream
-    from ..upstream.keeper import Event, Keeper
+    from ..upstream.keeper import Keeper
     from ..upstream.launcher import Report
+    from ..upstream.supervision import Event
 
     Take = Callable[[SupervisedUpstream, UpstreamLists], None]
 

@@ -15,27 +15,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ... import __version__
 from ...instances.host_kind import HostKind
 from ...issues import Issue, warning
-from ...protocol.client.connection import AccessDenied, ConnectionLost, ServerDescription, UnusableServer
+from ...protocol.client.connection import AccessDenied, ServerDescription, UnusableServer
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import MODERN_VERSIONS
 from ...system.event_loop import Tasks
 from ...system.log import ERROR, log
 from ...system.text import shown_url, usable_name
-from ...system.values import Value
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
-from ..lists.reader import ListReader
 from ..state import GIVEN_UP, LISTS, ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine
 from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
+from .supervision import SupervisedUpstream, UpstreamLists
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from ...protocol.client.connection import Connection, Peer
     from ..announcements import Announcements
-    from ..lists.merge import Entries
     from ..lists.publisher import ListPublisher, ServerLists
     from ..reload.second_server import SecondServer, Standby
     from ..state import ProxyState
@@ -43,6 +39,7 @@ if TYPE_CHECKING:
     from .base import RunningUpstream, Upstream
     from .launcher import Report
     from .lifecycle import Action
+    from .supervision import Event
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 FIRST_ATTEMPT = 1  # the start that is under way when the keeper is made
@@ -562,86 +559,3 @@ def _list_issues(named: str, listed: UpstreamLists) -> Iterator[Issue]:
     for method, count in listed.cut.items():
         message = f"{named} lists too much: of its {method}, only the first {count:,} entries are offered to clients."
         yield warning("UpstreamError", message, "Have the server offer fewer at once: no client can use as many.")
-
-
-class UpstreamLists(Value):
-    """The lists of an upstream that could be read. `cut`: those that are too long, with the number of entries used."""
-
-    lists: dict[str, Entries]
-    server: ServerDescription
-    cut: Mapping[str, int] = {}
-
-
-# ServerDescription: a conversation was opened, or opened again, and the lists were read. UnusableServer: the upstream
-# answers, but does not speak MCP.
-Event = UpstreamLists | ServerDescription | UnusableServer | Ending
-ReportEvent = Callable[["SupervisedUpstream", Event], None]
-
-
-class SupervisedUpstream:
-    """Supervises one running upstream: reports its events until `release` is called."""
-
-    def __init__(
-        self,
-        keeper: Keeper,
-        running: RunningUpstream,
-        report: ReportEvent,
-        attempt: int = 0,
-        *,
-        peer: Peer | None = None,
-    ) -> None:
-        """`attempt`: its number in the lifecycle. `peer`: represents all clients to it, if they share a conversation
-        and the keeper's owner does not.
-        """
-        self.running = running
-        self.report = report
-        self.attempt = attempt
-        self.server: ServerDescription | None = None
-        self.reader: ListReader | None = None  # None until a conversation has begun
-        self._keeper = keeper
-        self._peer = peer or keeper.owner.shared_peer
-        self._tasks = Tasks()
-
-    def start(self) -> None:
-        """Watch for its end, and open a conversation."""
-        self._tasks.start(self._guarded(self._watch))
-        self._tasks.start(self._guarded(self._converse))
-
-    def release(self) -> None:
-        """Stop reporting. The upstream goes on running and answers its open requests."""
-        self.report = lambda *_: None
-        self._tasks.cancel()
-        if self.reader is not None:
-            self._tasks.start(self.reader.close())
-
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Report a bug in the proxy as the end of the upstream."""
-        try:
-            await work()
-        except Exception as error:
-            log.write(ERROR, f"supervising the server failed:\n{traceback.format_exc()}")
-            self.report(self, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
-
-    async def _watch(self) -> None:
-        ending = await self.running.ended()
-        self.report(self, ending)  # read after the wait: `promote` replaces it
-
-    async def _converse(self) -> None:
-        client = await self._keeper.client_info()
-        peer = self._peer if self.running.endpoint is None else None
-        self.reader = ListReader(self.running, peer, client, take=self._on_lists)
-        try:
-            await self.reader.run(self._on_connected)
-        except UnusableServer as refusal:
-            self.report(self, refusal)
-        except (ConnectionLost, TimeoutError) as error:
-            await asyncio.sleep(self._keeper.limits.end_seconds)
-            reason = str(error).rstrip(".") or "it does not answer"
-            self.report(self, Ending(f"the connection to it failed: {reason}"))
-
-    def _on_lists(self, lists: dict[str, Entries], server: ServerDescription) -> None:
-        self.report(self, UpstreamLists(lists, server, dict(self.reader.cut) if self.reader else {}))
-
-    def _on_connected(self, server: ServerDescription) -> None:
-        self.server = server
-        self.report(self, server)
