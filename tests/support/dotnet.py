@@ -109,7 +109,13 @@ elif argv[:1] == ["build"]:
 elif argv[:1] == ["msbuild"]:
     sys.exit(evaluate())
 elif argv and argv[0].endswith(".dll") and os.path.exists(os.path.join(root, "host.py")):
-    os.execv(sys.executable, [sys.executable, "-IS", os.path.join(root, "host.py"), *argv])  # see support.hosts
+    host = [os.path.join(root, "host.py"), *argv]  # see support.hosts
+    if os.name == "nt":  # where another process would take the place of this one
+        import runpy
+        sys.argv = host
+        runpy.run_path(host[0], run_name="__main__")
+    else:
+        os.execv(sys.executable, [sys.executable, "-IS", *host])
 else:
     sys.exit("this stand-in does not know: " + " ".join(argv))
 """

@@ -12,14 +12,22 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Self
 
+from support.machine import WINDOWS
 from uno_devserver.host.ide import message_types
 from uno_devserver.host.ide.channel import IdeChannel
 from uno_devserver.host.ide.connection import IdeChannelLimits
+from uno_devserver.system import pipe_clients
+from uno_devserver.system.pipes import pipe_path
 
 SECONDS = 10  # more than anything here takes on a busy machine
 NAMESPACE = "Uno.UI.RemoteControl.Messaging.IdeChannel"
 ASSEMBLY = "Uno.UI.RemoteControl.Messaging"
 Received = list[tuple[str, dict[str, Any]]]
+
+
+def of_this_process(channel_id: str | None) -> str | None:
+    """Windows keeps all pipes in one place, where each process that runs tests needs its own."""
+    return f"{channel_id}-{os.getpid()}" if WINDOWS and channel_id else channel_id
 
 
 @contextlib.asynccontextmanager
@@ -32,7 +40,7 @@ async def open_channel(channel_id: str | None = "one", **options: Any) -> AsyncI
     options.setdefault("on_message", lambda name, body: received.append((name, body)))
     options.setdefault("status", message_types.environment_status)
     channel = IdeChannel(limits=limits, **options)
-    await channel.bind(channel_id)
+    await channel.bind(of_this_process(channel_id))
     try:
         async with asyncio.timeout(SECONDS):
             yield channel, received
@@ -54,6 +62,8 @@ class Ide:
 
     @classmethod
     async def connect(cls, channel_id: str = "one") -> Self:
+        if WINDOWS:
+            return cls(*await pipe_clients.connect(pipe_path(of_this_process(channel_id) or "")))
         return cls(*await asyncio.open_unix_connection(f"{os.environ['TMPDIR']}/CoreFxPipe_{channel_id}"))
 
     @classmethod

@@ -18,7 +18,7 @@ from support.waiting import until
 from uno_devserver.host.ide.channel import ChannelProblem
 from uno_devserver.host.ide.message_types import environment_status
 
-from .client import ASSEMBLY, Ide, open_channel
+from .client import ASSEMBLY, Ide, of_this_process, open_channel
 
 
 async def test_keep_alives_come_at_their_interval_and_count_on_in_the_next_connection() -> None:
@@ -275,7 +275,7 @@ async def test_a_client_that_speaks_another_language_loses_its_connection_and_no
         await Ide.greeted()
 
     err = capsys.readouterr().err
-    assert "IDE channel one: the connection was closed, because the client sent" in err
+    assert f"IDE channel {of_this_process('one')}: the connection was closed, because the client sent" in err
     assert "Traceback" not in err
     if sent.startswith(b"garbage"):
         assert "the client sent b'garbage\\r\\n' where a header was expected." in err

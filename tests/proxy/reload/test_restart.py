@@ -33,9 +33,9 @@ from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits
 
 RUNNER = """
-import os, sys
-line = open({manners!r}, encoding="utf-8").read().split("\\n")
-os.execv(line[0], line)
+import runpy, sys
+sys.argv = open({manners!r}, encoding="utf-8").read().split("\\n")[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
