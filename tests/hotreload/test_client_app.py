@@ -17,7 +17,6 @@ import pytest
 from support.hosts import is_running
 from support.waiting import until, wait_for
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
-from uno_devserver.system.processes import is_alive
 from uno_devserver.workspace.config import ClientCommand
 
 HURRY = ClientLimits(ready_seconds=10.0, alive_seconds=0.05, look_seconds=0.01)
@@ -50,20 +49,6 @@ async def client(
 def starts(folder: Path) -> list[int]:
     path = folder / "starts"
     return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-
-async def test_stopping_it_ends_what_it_has_started_too(tmp_path: Path) -> None:
-    child = (
-        "import os, time; open('child', 'w').write(str(os.getpid())); print('is ready', flush=True); time.sleep(600)"
-    )
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-ISc', {child!r}])"
-    async with client(tmp_path, code) as process:
-        assert await process.start()
-        pid = int((tmp_path / "child").read_text())
-
-        await process.stop()
-
-        await until(lambda: not is_alive(pid))
 
 
 async def test_it_is_ready_when_a_line_of_its_output_matches(tmp_path: Path) -> None:

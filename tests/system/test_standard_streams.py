@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from uno_devserver.system.standard_streams import print_utf8
+from uno_devserver.system.standard_streams import is_console, print_utf8
 
 TEXT = "größer, 日本"
 
@@ -52,3 +52,19 @@ def test_a_command_prints_any_text_into_a_pipe(line: tuple[str, ...]) -> None:
     ran = subprocess.run([sys.executable, "-m", *line], capture_output=True, env=environ, check=False)
 
     assert f"'{TEXT}'" in ran.stderr.decode()
+
+
+def test_neither_a_pipe_nor_the_empty_device_is_a_console() -> None:
+    with open(os.devnull) as nothing:
+        assert not is_console(nothing)
+    assert not is_console(io.TextIOWrapper(io.BytesIO()))
+    assert not is_console(None)
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="elsewhere the empty device is no terminal")
+def test_a_proxy_whose_input_is_the_empty_device_is_not_typed_by_a_person() -> None:
+    line = [sys.executable, "-m", "uno_devserver", "mcp", "start"]
+
+    ran = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    assert b"Ctrl" not in ran.stderr

@@ -311,6 +311,10 @@ def _check_unchanged(asked: TrustQuestion) -> None:
 
 def can_ask(invocation: Invocation) -> bool:
     streams = (sys.stdin, sys.stderr)
+    if sys.platform == "win32":
+        from ..system.standard_streams import is_console
+
+        return not invocation.on("json") and all(map(is_console, streams))
     return not invocation.on("json") and all(stream is not None and stream.isatty() for stream in streams)
 
 

@@ -1,7 +1,7 @@
-"""The encoding of what this program prints into pipes and files. Imported only on Windows.
+"""What standard input, output and error are on Windows. Imported only there.
 
-There Python's default is the code page of the system, in which most characters are missing, and which few readers
-expect. A console takes any text. Elsewhere the locale decides, which is UTF-8 on any system of today.
+Python's default encoding for pipes and files is the code page of the system, in which most characters are missing, and
+which few readers expect. A console takes any text. Elsewhere the locale decides, which is UTF-8 on any system of today.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TextIO
 
 
 def print_utf8(environ: Mapping[str, str] = os.environ) -> None:
@@ -22,3 +23,9 @@ def print_utf8(environ: Mapping[str, str] = os.environ) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def is_console(stream: TextIO | None) -> bool:
+    """Whether a person is at the stream; `isatty` says so of NUL, too."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return type(raw).__name__ == "_WindowsConsoleIO"

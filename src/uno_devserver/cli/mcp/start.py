@@ -24,9 +24,18 @@ if TYPE_CHECKING:
     from ..result import Result
 
 
+def _is_typed() -> bool:
+    """Whether a person has started the proxy, and types its input."""
+    if sys.platform == "win32":
+        from ...system.standard_streams import is_console
+
+        return is_console(sys.stdin)
+    return os.isatty(0)
+
+
 def start(invocation: Invocation) -> Result:
     options = _options(invocation)
-    if os.isatty(0):
+    if _is_typed():
         keys = "Ctrl+Z, Enter" if sys.platform == "win32" else "Ctrl+D"
         log.info(f"Serving MCP on standard input and output, for an AI client. End the input ({keys}) to stop.")
     from ...proxy.main import serve
