@@ -38,11 +38,12 @@ def test_odd_bytes_of_file_names_can_be_kept_for_a_pipe() -> None:
     assert visible("caf\udce9\x1b", keep_odd_bytes=True) == "caf\udce9" + r"\x1b"
 
 
-def test_output_is_utf_8_and_on_windows_otherwise_in_the_code_page_of_the_console() -> None:
-    errors = output_errors("win32", "cp850")
+def test_output_is_utf_8_and_on_windows_otherwise_in_a_code_page_of_the_system() -> None:
+    errors = output_errors("win32", "cp850", "cp1252")
 
     assert "für 日本".encode().decode("utf-8", errors) == "für 日本"
-    assert "Zeile 1: größer für ß\n".encode("cp850").decode("utf-8", errors) == "Zeile 1: größer für ß\n"
+    assert "später für é, ñ\n".encode("cp850").decode("utf-8", errors) == "später für é, ñ\n"
+    assert "größer für é, ñ\n".encode("cp1252").decode("utf-8", errors) == "größer für é, ñ\n"
 
 
 def test_output_in_another_encoding_is_shown_as_far_as_it_can_be_elsewhere() -> None:

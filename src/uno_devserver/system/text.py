@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
 
+FIRST_SYSTEM_LETTER = (
+    0xC0  # À in the code pages 1250, 1252 and so on; the letters of 437 and 850 end with 0xA7, but for ß
+)
 LONGEST_NAME = 100  # of another program, in characters
 COLOURS = r"\x1b\[[0-?]*[ -/]*[@-~]"  # and movements of the cursor
 # Characters that count as printable, but are shown as nothing or as a blank; the ranges are variation selectors.
@@ -41,14 +44,16 @@ def one_line(text: str) -> str:
 
 
 def decode_output(printed: bytes) -> str:
-    """What a program has printed, as text: UTF-8, or on Windows also the code page of its console."""
+    """What a program has printed, as text: UTF-8, or on Windows also the code pages of the system."""
     return printed.decode("utf-8", output_errors())
 
 
-def output_errors(platform: str = sys.platform, code_page: str = "oem") -> str:
+def output_errors(platform: str = sys.platform, console: str = "oem", system: str = "mbcs") -> str:
     """The name of an error handler for bytes that are not UTF-8.
 
-    On Windows `cmd.exe`, .NET and others print in the console's code page (`oem`), also into pipes and files.
+    On Windows, `cmd.exe`, .NET and others print in the code page of the console (`oem`), Python in that of the system
+    (`mbcs`), also into pipes and files. In those of Europe nearly all letters of the first come before those of the
+    second, which tells them apart.
     """
     if platform != "win32":
         return "replace"
@@ -56,9 +61,10 @@ def output_errors(platform: str = sys.platform, code_page: str = "oem") -> str:
 
     def in_code_page(error: UnicodeError) -> tuple[str, int]:
         assert isinstance(error, UnicodeDecodeError)
-        return error.object[error.start : error.end].decode(code_page, "replace"), error.end
+        wrong = error.object[error.start : error.end]
+        return wrong.decode(console if wrong[0] < FIRST_SYSTEM_LETTER else system, "replace"), error.end
 
-    name = f"uno-devserver-{code_page}"
+    name = f"uno-devserver-{console}-{system}"
     codecs.register_error(name, in_code_page)
     return name
 
