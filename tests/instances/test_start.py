@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from support.files import write
+from support.machine import DATA_HOME
 from support.servers import Processes, Registry
 from support.stand_in_host import StandInHost, answer
 from uno_devserver.instances.launch import StartObserver, StartOutcome
 from uno_devserver.instances.launch_failure import LaunchFailure, LaunchFailureReason
-from uno_devserver.instances.registry import RegisteredServer
+from uno_devserver.instances.registry import RegisteredServer, write_sidecar
 from uno_devserver.instances.start import log_path, remember_port, remembered_port, start, usable_server
 from uno_devserver.issues import UserError
 from uno_devserver.system.folders import folders
@@ -99,6 +100,45 @@ def test_a_port_that_another_process_answers_on_does_not_speak_for_the_server(
         right = folder.sign_in(host.pid, port=host.port, parent_process_id=os.getpid(), solution="/ws/B.sln")
         request = start_request("/ws", "/ws/B.sln")
         assert usable_server(request, str(folder), StartObserver(), with_addins=True) == right
+
+
+class Planned(Exception):
+    pass
+
+
+class UntilPlanned(StartObserver):
+    """Lets a start wait once, and ends it where a Host would be launched."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def planning(self) -> None:
+        raise Planned
+
+    def go_on(self) -> bool:
+        return not self.messages
+
+    def said(self, message: str) -> None:
+        self.messages.append(message)
+
+
+@pytest.mark.parametrize(("age", "waits"), [(0, True), (61, False)], ids=["just launched", "never registered"])
+def test_a_host_that_has_not_registered_is_waited_for_while_it_may_be_starting(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch, age: float, waits: bool
+) -> None:
+    environ = {**os.environ, DATA_HOME: str(tmp_path)}
+    launched = processes.start().pid
+    created = process_started(launched)
+    assert created
+    write_sidecar(folders(environ).registry, launched, ide_channel=None, workspace=str(tmp_path))
+    monkeypatch.setattr("uno_devserver.instances.start.time.time", lambda: created + age)
+    observer = UntilPlanned()
+
+    with pytest.raises(Planned):
+        start(start_request(tmp_path, ready_seconds=60), folders(environ), environ, observer)
+
+    expected = [f"Waiting for a Host that was just launched (process {launched}) ..."] if waits else []
+    assert observer.messages == expected
 
 
 # --- what is kept of a workspace ------------------------------------------------------------------------------------
