@@ -4,8 +4,8 @@
 
 It speaks both eras. What happens to it is a line of the journal, with the time of the machine's one clock. Habits that
 an edit may give it: it `dies` at its start, or if it is not `alone`, is `silent`, `tells` its process id in a log
-message with each list and call, `waits` with its start for the file `start` beside the journal, and has with
-`tool:<name>` one tool more.
+message with each list and call, `asks` the user when its tools are listed, `waits` with its start for the file `start`
+beside the journal, and has with `tool:<name>` one tool more.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class Server:
             wait_for(os.path.join(os.path.dirname(self._journal), "start"))
         for line in sys.stdin.buffer:
             message = json.loads(line)
+            if "error" in message:
+                note(self._journal, "refused", why=message["error"]["message"])
             if "silent" in self._habits or "id" not in message or "method" not in message:
                 continue
             if message["method"] == "tools/call":  # they may wait, and others may overtake them
@@ -76,6 +78,8 @@ class Server:
         if result is None:
             self._write({"id": message["id"], "error": {"code": -32601, "message": "no such method"}})
             return
+        if "asks" in self._habits and message["method"] == "tools/list":
+            self._write({"id": "question", "method": "elicitation/create", "params": {"message": "Who are you?"}})
         if "tells" in self._habits and message["method"] in ("tools/list", "tools/call"):
             told = {"level": "warning", "data": f"pid {os.getpid()}"}
             self._write({"method": "notifications/message", "params": told})

@@ -129,3 +129,15 @@ def test_config_tells_that_a_server_at_a_url_cannot_have_a_standby(proxies: Prox
     told = machine.run("config")
 
     assert "a server that listens at a URL cannot run twice" in told.stdout + told.stderr
+
+
+def test_a_standby_cannot_ask_the_user(proxies: Proxies, server: EditedServer) -> None:
+    server.say("one", "asks")
+    client = proxies.start()
+    client.initialize(modern=False, capabilities={"elicitation": {}})
+    wait_standby(client)
+
+    server.journal.wait("refused", 2)  # the client of the test refuses the first server's question
+    refusals = [event["why"] for event in server.journal.events("refused")]
+
+    assert ["only stands by" in why for why in refusals] == [False, True]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...hotreload.authority import RestartResult
 from ...protocol.client.connection import ServerDescription, UnusableServer
+from ...protocol.jsonrpc import INVALID_REQUEST, RpcError
 from ...system.event_loop import Tasks
 from ...system.log import log
 from ..upstream.launcher import Launcher, LaunchFailed, Launching, Ready
@@ -199,7 +200,9 @@ class Standby:
 
 
 class _WaitingPeer:
-    """All clients, as a standby sees them: until it serves, what it tells does not reach them. Implements `Peer`."""
+    """All clients, as a standby sees them. Until it serves, nothing reaches users: what it tells is dropped, and it may
+    only ask what clients answer by themselves. Implements `Peer`.
+    """
 
     def __init__(self, clients: Peer, lists_changed: Callable[[], None]) -> None:
         self.serves = False
@@ -221,4 +224,6 @@ class _WaitingPeer:
             self._lists_changed()
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        if not self.serves and method not in ("ping", "roots/list"):
+            raise RpcError(INVALID_REQUEST, f"Nobody can be asked for '{method}' yet: this server only stands by.")
         return await self._clients.ask(method, params, name)
