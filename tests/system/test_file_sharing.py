@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system import file_sharing
 from uno_devserver.system.file_sharing import repeated
 from uno_devserver.system.files import read_bytes, remove_file, write_atomic
 
 on_windows = pytest.mark.skipif(sys.platform != "win32", reason="other systems do not exclude programs from open files")
 
+PATIENCE = 30.0
 SHARING_VIOLATION, WRITE_PROTECTED = 32, 19
 
 
@@ -43,7 +43,7 @@ class Step:
 def test_a_step_that_another_program_excludes_is_repeated_until_it_succeeds(tmp_path: Path, code: int | None) -> None:
     step = Step(denied(code), denied(code))
 
-    assert repeated(step, str(tmp_path / "file")) == "done"
+    assert repeated(step, str(tmp_path / "file"), PATIENCE) == "done"
     assert step.count == 3
 
 
@@ -54,7 +54,7 @@ def test_any_other_error_is_raised_at_once(tmp_path: Path, error: OSError) -> No
     step = Step(error)
 
     with pytest.raises(OSError) as raised:
-        repeated(step, str(tmp_path / "file"))
+        repeated(step, str(tmp_path / "file"), PATIENCE)
 
     assert (raised.value, step.count) == (error, 1)
 
@@ -63,17 +63,16 @@ def test_a_folder_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> 
     step = Step(denied(None))
 
     with pytest.raises(PermissionError):
-        repeated(step, str(tmp_path))
+        repeated(step, str(tmp_path), PATIENCE)
 
     assert step.count == 1
 
 
-def test_a_file_that_stays_excluded_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_sharing, "LIMIT_SECONDS", 0.05)
+def test_a_file_that_stays_excluded_is_given_up(tmp_path: Path) -> None:
     step = Step(*(denied(SHARING_VIOLATION) for _ in range(10_000)))
 
     with pytest.raises(PermissionError):
-        repeated(step, str(tmp_path / "file"))
+        repeated(step, str(tmp_path / "file"), 0.05)
 
     assert step.count > 1
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-LIMIT_SECONDS = 3.0  # a reader needs some milliseconds, a virus scanner up to some hundred, several writers a second
 LONGEST_PAUSE_SECONDS = 0.01  # pauses are random, so that two writers do not stay in step
 # ERROR_ACCESS_DENIED (the file to replace is open, or is being removed), _SHARING_VIOLATION and _LOCK_VIOLATION
 EXCLUDED = (5, 32, 33)
@@ -29,12 +28,12 @@ SHARED = 7  # for reading, writing and deleting, which includes renaming
 OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL = 4, 0x80
 
 
-def repeated(step: Callable[[], T], path: str) -> T:
-    """The result of a step with the file `path`, repeated while another program may exclude it; raises its last error.
+def repeated(step: Callable[[], T], path: str, seconds: float) -> T:
+    """The result of a step with the file `path`, repeated for a time while another program may exclude it.
 
     A step with a folder is not repeated: it fails with the same error, and always.
     """
-    deadline = time.monotonic() + LIMIT_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         try:
             return step()

@@ -34,6 +34,10 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 TEMPORARY = ".uno-devserver.tmp"  # ends the names of our temporary files, which are removed when their writer is gone
 
+# On Windows, how long steps are repeated that other programs may exclude: a reader needs some milliseconds, a virus
+# scanner some hundred, several writers a second. Reading ends earlier: the user may simply not be allowed to read.
+READ_SECONDS, WRITE_SECONDS = 0.5, 3.0
+
 _ACL = "system.posix_acl_access"
 # Attributes that are valid for the old content only; the kernel drops or renews them when a file is written in place.
 _OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
@@ -107,7 +111,7 @@ def read_head(path: str, count: int) -> bytes:
 
 def _open(path: str, flags: int = 0) -> int:
     try:
-        return when_free(lambda: os.open(path, _READ | flags), path)
+        return when_free(lambda: os.open(path, _READ | flags), path, READ_SECONDS)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -186,12 +190,12 @@ def write_atomic(
         raise
 
 
-def when_free(step: Callable[[], T], path: str) -> T:
+def when_free(step: Callable[[], T], path: str, seconds: float = WRITE_SECONDS) -> T:
     """Take a step with a file; on Windows, where programs exclude each other from files, for a limited time."""
     if sys.platform == "win32":
         from .file_sharing import repeated
 
-        return repeated(step, path)
+        return repeated(step, path, seconds)
     return step()
 
 
