@@ -346,6 +346,85 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "test_hot_path.py": (),
         "test_issues.py": (),
     },
+    "It fails there, and it was not found out yet whether by the test, by Wine, or by this program.": {
+        "discovery/test_compatibility_rules.py": (
+            "test_rule_6_a_cache_whose_folders_are_not_in_lower_case_is_searched_too",
+            "test_rule_7_the_switches_for_clients_without_roots_or_list_changed_are_understood",
+        ),
+        "hotreload/control/test_client.py": ("test_an_owner_that_comes_back_is_asked_again",),
+        "hotreload/control/test_server.py": ("test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path",),
+        "hotreload/sources/test_finder.py": (
+            "test_what_a_hostile_repository_multiplies_is_looked_at_once_or_not_at_all",
+        ),
+        "hotreload/sources/test_go.py": ("test_what_is_no_program_of_go_is_of_no_package",),
+        "hotreload/sources/test_npm.py": (
+            "test_a_used_package_is_built_if_others_load_what_its_build_writes",
+            "test_circles_of_packages_end",
+            "test_packages_of_the_workspace_count_through_all_levels",
+            "test_used_packages_are_built_in_the_order_of_their_use",
+            "test_without_git_the_workspace_folder_is_the_limit",
+        ),
+        "inspector/test_access.py": (
+            "test_the_next_proxies_of_the_workspace_know_the_key_however_the_path_is_written",
+        ),
+        "inspector/test_server.py": ("test_a_page_that_only_reads_events_is_in_use",),
+        "instances/test_bounded_output.py": (),
+        "instances/test_child_process.py": ("test_bytes_that_are_no_text_can_be_shown",),
+        "instances/test_registry.py": ("test_a_reader_never_sees_half_an_entry",),
+        "protocol/client/test_stdio_sdk.py": ("test_the_official_server_is_understood",),
+        "protocol/http/test_network_settings.py": (
+            "test_a_proxy_that_does_not_reach_the_server_or_is_not_there_is_named",
+        ),
+        "protocol/http/test_server.py": (
+            "test_a_client_that_reads_slowly_gets_all_of_its_answer",
+            "test_small_answers_are_not_held_back_by_the_kernel",
+        ),
+        "proxy/calls/test_forwarder.py": (
+            "test_a_call_that_hangs_is_cancelled_and_told_so",
+            "test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later",
+        ),
+        "proxy/calls/test_relay.py": (
+            "test_a_call_is_not_silent_because_an_earlier_one_was_heard_of_long_ago",
+            "test_a_call_that_runs_when_the_proxy_ends_is_told_once_whatever_comes_then",
+            "test_arguments_pass_byte_for_byte_off_the_path_too",
+            "test_health_is_answered_by_the_front_while_calls_are_relayed",
+            "test_what_is_no_id_is_refused_without_one",
+        ),
+        "proxy/calls/test_relay_interleavings.py": (),
+        "proxy/calls/test_trace.py": (),
+        "proxy/inspection/test_log_feed.py": ("test_of_what_was_printed_before_the_end_counts",),
+        "proxy/reload/test_reloader.py": ("test_a_config_that_counts_other_files_makes_none_of_them_newer",),
+        "proxy/reload/test_restart.py": ("test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twice",),
+        "setup/plan/test_uninstall.py": (
+            "test_a_plan_for_another_text_than_it_is_applied_to_is_an_error_and_takes_nothing",
+        ),
+        "setup/test_change_records.py": ("test_paths_that_differ_in_the_case_of_letters_have_records_of_their_own",),
+        "setup/test_client_detection.py": ("test_the_program_on_path_shows_the_client",),
+        "setup/test_status.py": (
+            "test_a_broken_file_is_told_for_each_server_and_the_others_are_read",
+            "test_a_current_entry_in_the_users_file_is_enough",
+            "test_a_path_of_the_entry_that_hides_the_command_is_told_as_the_cause",
+            "test_an_entry_that_is_switched_off_is_told",
+            "test_an_old_file_beside_a_read_one_is_listed_last_and_no_second_registration",
+            "test_an_uncertain_entry_counts_only_where_there_is_no_other",
+            "test_of_several_entries_in_a_file_the_first_counts_and_of_twins_the_last",
+            "test_what_a_strict_reader_would_not_take_is_told",
+            "test_what_a_workspaces_file_decides_of_what_runs_is_outdated_and_told",
+        ),
+        "system/test_files.py": ("test_reading_leaves_no_handle_open",),
+        "system/test_processes.py": (
+            "test_a_process_listens_on_its_own_ports_only",
+            "test_a_process_that_ended_does_not_live",
+            "test_a_process_was_created_when_it_was_started",
+            "test_the_chain_is_cut_at_its_limit",
+        ),
+        "workspace/test_config.py": (
+            "test_a_build_is_a_command_line_a_list_or_false",
+            "test_a_file_of_variables_outside_of_the_workspace_is_told_and_no_server_starts_without_it",
+            "test_each_entry_of_servers_is_a_config_of_its_own",
+        ),
+        "workspace/test_resolver.py": ("test_issues_name",),
+    },
     "It is about the modes of files, or takes a right away by them.": {
         "discovery/test_fallback.py": ("test_the_file_is_for_this_user_only_and_nothing_lies_beside_it",),
         "hotreload/sources/test_finder.py": ("test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts",),
@@ -420,12 +499,25 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_revoking_the_agreement_of_a_path_leaves_that_of_a_path_in_other_letters",
         ),
     },
-    "It uses the pipe of a child, which is a handle there, and not a file.": {
+    "It uses pipes as files, which are handles there, that wait.": {
         "hotreload/control/test_server.py": (
             "test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served",
             "test_an_answer_in_a_half_closed_connection_still_arrives",
         ),
         "instances/test_child_process.py": ("test_one_that_is_spoken_to_has_pipes_and_prints_on_stderr_only",),
+        "proxy/calls/test_relay.py": (
+            "test_a_call_that_a_server_on_pipes_cannot_have_seen_goes_to_the_next",
+            "test_a_call_whose_params_cannot_be_shown_is_relayed_all_the_same",
+            "test_a_cancelled_call_is_cancelled_at_the_upstream_and_not_answered",
+            "test_a_line_that_is_no_request_is_refused_once",
+            "test_a_server_on_pipes_that_ends_with_the_proxy_causes_no_second_answer",
+            "test_an_id_comes_back_as_it_was",
+            "test_an_id_that_is_open_is_refused_and_the_first_call_goes_on",
+            "test_an_odd_call_is_the_servers_to_refuse",
+            "test_an_ordinary_call_creates_no_task_and_no_coroutine",
+            "test_calls_that_come_together_are_written_together_and_so_are_their_answers",
+            "test_its_params_and_its_result_pass_byte_for_byte_on_pipes",
+        ),
     },
     "It compares bytes that print() has written, which ends lines otherwise there, or in another encoding.": {
         "setup/test_change_writer.py": ("test_another_run_is_waited_for_and_then_named",),
@@ -502,67 +594,14 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/inspection/test_call_recorder.py": ("test_calls_stand_in_the_queue_until_it_is_their_turn",),
         "proxy/reload/test_restart.py": ("test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was",),
     },
-    "It looks into /proc.": {
-        "system/test_processes.py": ("test_a_process_whose_parent_does_not_ask_about_it_is_gone_nevertheless",),
-    },
-    "It fails there, and it was not found out yet whether by the test, by Wine, or by this program.": {
+    "It shows a defect of this program there that is known and not mended yet.": {
         "discovery/test_compatibility_rules.py": (
-            "test_rule_6_a_cache_whose_folders_are_not_in_lower_case_is_searched_too",
             "test_rule_7_the_switches_for_clients_without_roots_or_list_changed_are_understood",
         ),
-        "hotreload/sources/test_finder.py": (
-            "test_what_a_hostile_repository_multiplies_is_looked_at_once_or_not_at_all",
-        ),
-        "hotreload/sources/test_go.py": ("test_what_is_no_program_of_go_is_of_no_package",),
-        "hotreload/sources/test_npm.py": (
-            "test_a_used_package_is_built_if_others_load_what_its_build_writes",
-            "test_circles_of_packages_end",
-            "test_packages_of_the_workspace_count_through_all_levels",
-            "test_used_packages_are_built_in_the_order_of_their_use",
-            "test_without_git_the_workspace_folder_is_the_limit",
-        ),
-        "inspector/test_access.py": (
-            "test_the_next_proxies_of_the_workspace_know_the_key_however_the_path_is_written",
-        ),
-        "inspector/test_server.py": ("test_a_page_that_only_reads_events_is_in_use",),
-        "protocol/client/test_stdio_sdk.py": ("test_the_official_server_is_understood",),
-        "protocol/http/test_network_settings.py": (
-            "test_a_proxy_that_does_not_reach_the_server_or_is_not_there_is_named",
-        ),
-        "protocol/http/test_server.py": (
-            "test_a_client_that_reads_slowly_gets_all_of_its_answer",
-            "test_small_answers_are_not_held_back_by_the_kernel",
-        ),
-        "proxy/inspection/test_log_feed.py": ("test_of_what_was_printed_before_the_end_counts",),
-        "proxy/reload/test_reloader.py": ("test_a_config_that_counts_other_files_makes_none_of_them_newer",),
-        "setup/plan/test_uninstall.py": (
-            "test_a_plan_for_another_text_than_it_is_applied_to_is_an_error_and_takes_nothing",
-        ),
-        "setup/test_change_records.py": ("test_paths_that_differ_in_the_case_of_letters_have_records_of_their_own",),
-        "setup/test_client_detection.py": ("test_the_program_on_path_shows_the_client",),
-        "setup/test_status.py": (
-            "test_a_broken_file_is_told_for_each_server_and_the_others_are_read",
-            "test_a_current_entry_in_the_users_file_is_enough",
-            "test_a_path_of_the_entry_that_hides_the_command_is_told_as_the_cause",
-            "test_an_entry_that_is_switched_off_is_told",
-            "test_an_old_file_beside_a_read_one_is_listed_last_and_no_second_registration",
-            "test_an_uncertain_entry_counts_only_where_there_is_no_other",
-            "test_of_several_entries_in_a_file_the_first_counts_and_of_twins_the_last",
-            "test_what_a_strict_reader_would_not_take_is_told",
-            "test_what_a_workspaces_file_decides_of_what_runs_is_outdated_and_told",
-        ),
-        "system/test_processes.py": (
-            "test_a_process_listens_on_its_own_ports_only",
-            "test_a_process_that_ended_does_not_live",
-            "test_a_process_was_created_when_it_was_started",
-            "test_the_chain_is_cut_at_its_limit",
-        ),
-        "workspace/test_config.py": (
-            "test_a_build_is_a_command_line_a_list_or_false",
-            "test_a_file_of_variables_outside_of_the_workspace_is_told_and_no_server_starts_without_it",
-            "test_each_entry_of_servers_is_a_config_of_its_own",
-        ),
-        "workspace/test_resolver.py": ("test_issues_name",),
+        "system/test_files.py": ("test_two_writers_leave_the_whole_content_of_one",),
+    },
+    "It looks into /proc.": {
+        "system/test_processes.py": ("test_a_process_whose_parent_does_not_ask_about_it_is_gone_nevertheless",),
     },
 }
 
