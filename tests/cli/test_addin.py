@@ -105,7 +105,7 @@ def test_a_good_package_is_found_with_its_id_version_and_entry_point(
         (manifest_add_in("Acme.Tool", entries=[]), "AddInManifestInvalid", "lists no add-ins"),
         (
             manifest_add_in(
-                "Acme.Tool", entries=[{"entryPoint": "tools/devserver/Acme.Tool.dll", "minHostVersion": "soon"}]
+                "Acme.Tool", entries=[{"entryPoint": "tools/devserver/Acme.Tool.dll", "MinHostVersion": "soon"}]
             ),
             "AddInManifestInvalid",
             "soon",

@@ -12,13 +12,11 @@ import time
 
 from ..discovery.entry_points import ADDIN_ITEM, EntryPoint, build_files, declared_addins
 from ..discovery.manifest import MANIFEST_NAME, read_manifest
-from ..discovery.nuget_version import at_least
 from ..issues import REMEDIES, Issue, UserError, warning
 from ..msbuild.problems import shortened
 from ..msbuild.project_files import ProjectFileCache
 from ..msbuild.xml import XmlProblem, parse_xml
 from ..system.files import FileProblem, open_regular, read_bytes, read_head
-from ..system.jsonc import JsonProblem, parse
 from .result import Bullets, Report, Result, Row, Section
 from .terminal import Style
 
@@ -156,19 +154,10 @@ class _Check:
 
     def _by_manifest(self) -> list[EntryPoint] | None:
         manifest = read_manifest(self.folder, self.name, NEWEST_HOST)
-        self.issues += manifest.issues
+        self.issues += (*manifest.issues, *manifest.without_effect)
         path = os.path.join(self.folder, MANIFEST_NAME)
         if manifest.entry_points is None:
             return None
-        try:
-            entries = parse(read_bytes(path, MAX_TEXT_BYTES))["addins"]  # type: ignore[index]
-        except (KeyError, TypeError, OSError, FileProblem, JsonProblem):
-            entries = []
-        for entry in entries if isinstance(entries, list) else ():
-            minimum = entry.get("minHostVersion") if isinstance(entry, dict) else None
-            if minimum is not None and (not isinstance(minimum, str) or at_least(minimum, minimum) is None):
-                message = f"{path}: minHostVersion '{minimum}' is not a version such as 6.5.0, so it has no effect."
-                self.issues.append(warning("AddInManifestInvalid", message))
         if not manifest.entry_points and not manifest.issues:
             self.issues.append(warning("AddInManifestInvalid", f"{path} lists no add-ins."))
         return [EntryPoint(entry, path, "manifest") for entry in manifest.entry_points]

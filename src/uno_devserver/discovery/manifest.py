@@ -20,6 +20,7 @@ class Manifest(Value):
 
     entry_points: tuple[str, ...] | None
     issues: tuple[Issue, ...] = ()
+    without_effect: tuple[Issue, ...] = ()  # of interest to the author of the package alone
 
 
 def read_manifest(package_folder: str, package: str, host_version: str | None) -> Manifest:
@@ -51,6 +52,7 @@ def _entry_points(
 ) -> Manifest:
     accepted: list[str] = []
     issues: list[Issue] = []
+    without_effect: list[Issue] = []
     for number, entry in enumerate(entries):
         fields = _ignoring_case(entry) if isinstance(entry, dict) else {}
         entry_point, minimum = fields.get("entrypoint"), fields.get("minhostversion")
@@ -62,6 +64,9 @@ def _entry_points(
             message = f"{path}: '{entry_point}' leads out of the package {package}; it was refused."
             issues.append(warning("AddInEntryPointRefused", message))
             continue
+        if minimum is not None and not _is_version(minimum):
+            message = f"{path}: minHostVersion '{minimum}' is not a version such as 6.5.0, so it has no effect."
+            without_effect.append(warning("AddInManifestInvalid", message))
         reached = _reaches(host_version, minimum)
         if reached is False:
             message = f"{path}: '{entry_point}' needs Host {minimum}, the workspace has {host_version}."
@@ -71,14 +76,16 @@ def _entry_points(
             message = f"{path}: '{entry_point}' needs Host {minimum}, and the version of the workspace's is unknown."
             issues.append(warning("AddInHostVersionUnknown", message))
         accepted.append(target)
-    return Manifest(tuple(accepted), tuple(issues))
+    return Manifest(tuple(accepted), tuple(issues), tuple(without_effect))
+
+
+def _is_version(minimum: object) -> bool:
+    return isinstance(minimum, str) and at_least(minimum, minimum) is not None
 
 
 def _reaches(host_version: str | None, minimum: object) -> bool | None:
     """Whether the Host reaches the minimum, also if that is invalid; None if the Host's version is unknown."""
-    if not isinstance(minimum, str) or at_least(minimum, minimum) is None:
-        return True
-    return at_least(host_version or "", minimum)
+    return at_least(host_version or "", str(minimum)) if _is_version(minimum) else True
 
 
 def _inside(folder: str, relative: str) -> str | None:
