@@ -8,6 +8,7 @@ from uno_devserver.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    MAX_DEPTH,
     PARSE_ERROR,
     InvalidMessage,
     RpcError,
@@ -16,6 +17,7 @@ from uno_devserver.protocol.jsonrpc import (
     RpcResponse,
     decode,
     error_message,
+    is_deep,
     notification_message,
     read,
     request_message,
@@ -106,6 +108,26 @@ def test_a_body_that_is_no_json_is_refused(body: bytes, code: int) -> None:
         decode(body)
 
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("data", "deep"),
+    [
+        (b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, False),
+        (b"[" * (MAX_DEPTH + 1), True),
+        (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), True),
+        (b'["]",' * (MAX_DEPTH + 1), True),
+        (b'["\\"]","\\\\",' * (MAX_DEPTH + 1), True),
+        (b"[[{}]," + b"[1,{}]," * MAX_DEPTH + b"0]", False),
+        (b'["%s"]' % (b"[" * 2 * MAX_DEPTH), False),
+        (b'["%s"]' % (b'\\"[' * 2 * MAX_DEPTH), False),
+        (b'["\\\\","%s"]' % (b"{" * 2 * MAX_DEPTH), False),
+        (b'["' + b"[" * 2 * MAX_DEPTH, False),  # it ends within a string
+    ],
+    ids=range(10),
+)
+def test_the_depth_of_json_is_that_of_its_brackets_outside_strings(data: bytes, deep: bool) -> None:
+    assert is_deep(data) is deep
 
 
 def test_a_client_may_answer_with_an_error() -> None:

@@ -29,6 +29,8 @@ STOPPED = -32011
 UNANSWERED = -32015  # a question that the client did not answer; the codes in between belong to the proxy
 
 SHOWN_CHARACTERS = 100
+MAX_DEPTH = 10_000  # of the JSON of a message; many readers stop sooner
+TOO_DEEP = "The JSON is nested too deeply."
 
 Id = int | str
 
@@ -78,12 +80,28 @@ def decode(body: bytes) -> Any:
 
     if not body.strip():
         raise RpcError(INVALID_REQUEST, "The body is empty; it must be a JSON-RPC message.")
+    if is_deep(body):
+        raise RpcError(PARSE_ERROR, TOO_DEEP)
     try:
         return msgspec.json.decode(body)
     except RecursionError:
-        raise RpcError(PARSE_ERROR, "The JSON is nested too deeply.") from None
+        raise RpcError(PARSE_ERROR, TOO_DEEP) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RpcError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
+
+
+def is_deep(data: bytes, limit: int = MAX_DEPTH) -> bool:
+    """Whether JSON is nested deeper than that. Since Python 3.14, its readers stop only at the end of the stack."""
+    if len(data) <= limit or data.count(b"[") + data.count(b"{") <= limit:
+        return False
+    import re
+    from itertools import accumulate
+
+    others = bytes(set(range(256)) - set(b'[{]}"'))
+    left = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, others).replace(b'""', b"")
+    brackets = re.sub(rb'"[^"]*"?', b"", left)  # without those in strings
+    steps = brackets.translate(bytes.maketrans(b"[{]}", b"\1\1\xff\xff"))
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > limit
 
 
 def read(value: object) -> Message:

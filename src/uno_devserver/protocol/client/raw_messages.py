@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..jsonrpc import INTERNAL_ERROR, RpcError, error_of, shown
+from ..jsonrpc import INTERNAL_ERROR, MAX_DEPTH, RpcError, error_of, is_deep, shown
 from ..lines import readable_members
 from ..versions import (
     CAPABILITIES_KEY,
@@ -48,6 +49,8 @@ EMBEDDED_TRIES = 10  # a log line may contain any number of braces
 DECODED_PARAMS = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of a call
 # Of what is decoded into objects, which may take 30 times as much memory; results are passed on as bytes.
 MAX_DECODED_BYTES = 16 * 1024 * 1024
+# Longer messages may be nested deeper than anybody reads; before Python 3.14, `decode` itself refuses these.
+MAX_UNEXAMINED = MAX_DEPTH if sys.version_info >= (3, 14) else sys.maxsize
 UNREADABLE = "The server has answered, but its answer cannot be read. It begins with:"
 _BOM = b"\xef\xbb\xbf"  # .NET writers begin their output with one
 
@@ -106,6 +109,8 @@ _error = msgspec.json.Decoder(dict[str, Any])
 
 def read_messages(data: bytes) -> list[RawMessage]:
     """The messages in one body, event or line; several if it is a batch. Raises Garbage."""
+    if is_deep(data):
+        raise Garbage("its JSON is nested too deeply")
     data = _clean(data)
     try:
         return _decoded(data)
@@ -128,6 +133,8 @@ def decode_one(data: bytes) -> RawMessage:
     """The message of a line or body that is well-formed; else ValueError or RecursionError."""
     if not data.isascii():
         data.decode()  # payloads are passed on without being decoded, and must be UTF-8
+    if len(data) > MAX_UNEXAMINED and is_deep(data):
+        raise RecursionError
     return decode(data)
 
 

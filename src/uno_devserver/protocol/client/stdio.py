@@ -11,7 +11,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.log import ERROR, log
-from ..jsonrpc import RpcError, notification_message, request_message, shown
+from ..jsonrpc import RpcError, is_deep, notification_message, request_message, shown
 from ..lines import LineTooLong
 from ..versions import (
     CANCELLED,
@@ -28,6 +28,7 @@ from .connection import STDIO, AccessDenied, AnswerTooLong, ConnectionLost, Serv
 from .questions import ServerQuestions, call_until_complete, notify_peer
 from .raw_messages import (
     ABSENT,
+    MAX_UNEXAMINED,
     Garbage,
     RawMessage,
     decode,
@@ -296,6 +297,8 @@ class StdioConnection:
                 # The same as `decode_one`, inlined for speed. A LineTooLong has no such methods: AttributeError.
                 if not line.isascii():  # type: ignore[union-attr]
                     line.decode()  # type: ignore[union-attr]
+                if len(line) > MAX_UNEXAMINED and is_deep(line):  # type: ignore[arg-type]
+                    raise RecursionError
                 message = decode(line)  # type: ignore[arg-type]
             except (ValueError, RecursionError, AttributeError):
                 self._received_odd(line)

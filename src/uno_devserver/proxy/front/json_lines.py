@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ...protocol.jsonrpc import PARSE_ERROR, RpcError
+from ...protocol.jsonrpc import PARSE_ERROR, TOO_DEEP, RpcError, is_deep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,27 +20,17 @@ if TYPE_CHECKING:
 MAX_DEPTH = 500  # `json` can read deeper values, but may fail to write them
 
 _BOM = b"\xef\xbb\xbf"  # some Windows programs write it before the first line
-_TOO_DEEP = "The JSON is nested too deeply."
 
 
 def decoded(line: bytes) -> Any:
+    if is_deep(line, MAX_DEPTH):
+        raise RpcError(PARSE_ERROR, TOO_DEEP)
     try:
-        value = _DECODER.decode(line.removeprefix(_BOM).decode("utf-8"))
+        return _DECODER.decode(line.removeprefix(_BOM).decode("utf-8"))
     except RecursionError:
-        raise RpcError(PARSE_ERROR, _TOO_DEEP) from None
+        raise RpcError(PARSE_ERROR, TOO_DEEP) from None
     except ValueError as error:
         raise RpcError(PARSE_ERROR, f"The line is not valid JSON: {error}") from None
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deep(value):
-        raise RpcError(PARSE_ERROR, _TOO_DEEP)
-    return value
-
-
-def _is_deep(value: Any) -> bool:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
-        insides = [outer.values() if isinstance(outer, dict) else outer for outer in level]
-        level = [inner for inside in insides for inner in inside if isinstance(inner, dict | list)]
-    return bool(level)
 
 
 def _finite(text: str) -> float:
