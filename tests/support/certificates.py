@@ -10,6 +10,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+# Python 3.13 and newer ask for this, and for the identifiers of keys.
+_SIGNS_OTHERS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 class Certificates(NamedTuple):
     authority: Path  # the certificate of the authority
@@ -23,11 +36,14 @@ def private_certificates(folder: Path, *names: str) -> Certificates:
     trusted = (
         _builder(issuer, issuer, authority.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_SIGNS_OTHERS, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
         .sign(authority, hashes.SHA256())
     )
     signed = (
         _builder(_name(names[0]), issuer, key.public_key())
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
         .sign(authority, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM

@@ -960,7 +960,7 @@ def test_many_clients_are_served_at_the_same_time(serve: Serve) -> None:
 
 def test_the_server_costs_asyncio_and_the_parser_and_nothing_else() -> None:
     code = """
-import asyncio, sys
+import asyncio, sys, typing
 before = set(sys.modules)
 import uno_devserver.protocol.http.server
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
