@@ -10,6 +10,7 @@ from support.tables import every
 from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.cli.parse import MAX_PORT, Invocation, parse
 from uno_devserver.issues import UserError
+from uno_devserver.system.command_lines import quoted_word
 
 # `host` takes nothing itself: what stands behind it is the Host's.
 READING = [command for command in COMMANDS if command.unknown is not Unknown.LEAVE]
@@ -19,6 +20,7 @@ OPTIONS = [
     for command in READING
     for option in {option.name: option for option in (*GLOBAL_OPTIONS, *command.options)}.values()
 ]
+IN_QUOTES = quoted_word("a b.js")
 REFUSING = [command for command in COMMANDS if command.unknown is Unknown.REFUSE]
 FORWARDING = [command for command in COMMANDS if command.unknown is Unknown.FORWARD]
 
@@ -84,7 +86,8 @@ def test_a_command_that_nothing_would_start_is_refused(words: list[str]) -> None
 @pytest.mark.parametrize(
     ("argv", "hint"),
     [
-        (["inspect", "node", "x.js"], "Write a command behind '--': 'uno-devserver inspect -- node x.js'."),
+        (["inspect", "node", "x.js"], "Write a command behind '--': uno-devserver inspect -- node x.js"),
+        (["inspect", "node", "a b.js"], f"Write a command behind '--': uno-devserver inspect -- node {IN_QUOTES}"),
         (["watch", "--", "node", "x.js"], "To serve an MCP server with hot reload, run 'uno-devserver mcp start"),
     ],
 )

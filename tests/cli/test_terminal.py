@@ -320,6 +320,14 @@ def test_paths_are_said_as_one_can_type_them(here: Path, text: str, said: str) -
     assert with_short_paths(text.format(here=here, home=here.parent)) == said.format(here=here, home=here.parent)
 
 
+def test_paths_in_the_home_folder_stay_whole_on_windows_where_few_shells_know_the_short_form(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    assert with_short_paths(f"{here}/a {here.parent}/b") == f"./a {here.parent}/b"
+
+
 def test_paths_stay_whole_in_the_root_folder_and_in_a_removed_one(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here.rmdir()
     assert with_short_paths("/etc/hosts") == "/etc/hosts"

@@ -166,6 +166,39 @@ def test_an_existing_file_is_continued(log: Log, tmp_path: Path) -> None:
     assert second.endswith("after")
 
 
+# Logs lines with its name, from the end of its input on.
+WRITER = """
+import sys
+from uno_devserver.system.log import Log
+log = Log()
+log.open_file(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+for number in range(int(sys.argv[3])):
+    log.info(f"{sys.argv[2]}-{number}")
+"""
+
+
+def test_several_processes_that_log_to_one_file_lose_no_line(tmp_path: Path) -> None:
+    path, names, count = tmp_path / "shared.log", ("a", "b", "c"), 500
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name, str(count)], **pipes)  # type: ignore[call-overload]
+        for name in names
+    ]
+    for writer in writers:
+        assert writer.stdout.readline().strip() == b"ready"
+
+    for writer in writers:
+        writer.stdin.close()
+    for writer in writers:
+        with writer:
+            assert writer.wait(120) == 0
+
+    words = [line.split()[-1] for line in path.read_text("utf-8").splitlines()]
+    assert sorted(words) == sorted(f"{name}-{number}" for name in names for number in range(count))
+
+
 @pytest.mark.parametrize("place", ["folder", "below a file"])
 def test_a_file_that_cannot_be_opened_is_a_warning(
     log: Log, tmp_path: Path, capfd: pytest.CaptureFixture[str], place: str

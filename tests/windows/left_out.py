@@ -90,7 +90,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_a_process_that_has_ended_counts_as_stopped",
             "test_a_process_that_nobody_has_asked_about_since_it_ended_does_not_live",
             "test_a_process_that_obeys_is_asked_and_not_killed",
-            "test_the_children_of_a_killed_process_go_too",
             "test_this_process_and_its_parent_live",
         ),
         "system/test_run.py": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ FILES = {
     "scripts/packages/s/package.json": (
         '{"name": "@all/s", "scripts": {"start": "NODE_ENV=x cross-env A=b node --enable-source-maps dist/index.js"}}'
     ),
+    "scripts/w/package.json": r'{"name": "windows", "scripts": {"start": "node .\\dist\\index.js"}}',
     "node_modules/.bin/tsx": "",
     "node_modules/tool/package.json": '{"name": "tool"}',
     "node_modules/tool/index.js": "",
@@ -185,3 +187,10 @@ def test_the_files_that_a_command_starts_are_found_also_through_scripts(
 
 def test_a_script_belongs_to_the_package_that_it_starts(repository: Path) -> None:
     assert package_of(["npm", "start"], str(repository / "scripts")) == str(repository / "scripts/packages/s")
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="elsewhere a backslash quotes the next character")
+def test_a_script_may_have_paths_of_windows(repository: Path) -> None:
+    (found,) = started_files(["npm", "start"], str(repository / "scripts" / "w"))
+
+    assert found == str(repository / "scripts" / "w" / "dist" / "index.js")

@@ -289,7 +289,10 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
         first = arguments[len(taken)]
         next_step = _help_of(command)
         if CHILD in command.arguments:
-            next_step = f"Write a command behind '--': 'uno-devserver {command.name} -- {' '.join(arguments)}'."
+            from ..system.command_lines import quoted_line
+
+            line = quoted_line(("uno-devserver", *command.words, "--", *arguments))
+            next_step = f"Write a command behind '--': {line}"
         raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{first}'.", next_step, exit_code=2)
 
 

@@ -144,13 +144,15 @@ def bullets(title: str, items: Collection[str]) -> Iterator[str]:
 
 
 def with_short_paths(text: str) -> str:
-    """The text; on a terminal with paths shortened to `./` and `~/`, which can be typed there."""
+    """The text; on a terminal with paths shortened to what can be typed there: `./`, and `~/` but for Windows."""
     if terminal_width() is None:
         return text
     try:
         text = _shortened(os.getcwd(), ".", text, not_after=r"[\w.~/\\-]")
     except OSError:
         pass  # the current folder was removed
+    if sys.platform == "win32":
+        return text  # cmd.exe has no ~, and PowerShell does not expand it for programs
     # Shells expand ~ only at the beginning of a word.
     return _shortened(os.path.expanduser("~"), "~", text, not_after=r"[\w.~/\\'\"=-]")
 
@@ -220,7 +222,7 @@ def _line(text: str) -> str:
 
 def _is_path(text: str) -> bool:
     """Whether the text begins with a path, which may contain blanks."""
-    return text.startswith(("/", "./", "~/", "\\\\")) or text[1:3] in (":\\", ":/")
+    return text.startswith(("/", "./", "~/", ".\\", "\\\\")) or text[1:3] in (":\\", ":/")
 
 
 def explained(explanation: str) -> str:

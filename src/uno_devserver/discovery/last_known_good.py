@@ -6,7 +6,7 @@ import json
 import os
 from binascii import crc32
 
-from ..system.files import FileProblem
+from ..system.files import FileProblem, remove_file
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
 from ..system.state_files import name_for, read_own, write_own
@@ -64,7 +64,7 @@ class LastKnownGood:
 
     def forget(self) -> None:
         try:
-            os.unlink(self._path)
+            remove_file(self._path)
         except OSError:
             pass
 

@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from ..system.files import FileProblem, read_bytes, read_head
+from ..system.files import FileProblem, read_bytes, read_head, remove_file
 from ..system.log import log
 from ..system.programs import find_program
 from .build_command import up_to_repository
@@ -86,6 +86,6 @@ def _remove_compiled(folder: str, stem: str) -> None:
     for name in names:
         if name.startswith(stem) and name.endswith(".pyc"):
             try:
-                os.remove(os.path.join(folder, name))
+                remove_file(os.path.join(folder, name))
             except OSError as error:
                 log.debug(f"the compiled copy {name} in {folder} stays: {error}")

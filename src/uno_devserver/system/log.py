@@ -107,7 +107,14 @@ class Log:
 
 
 def _for_this_user(path: str, flags: int) -> int:
-    """Open the file, a new one for this user alone: it may contain arguments and answers."""
+    """Open the file, a new one for this user alone: it may contain arguments and answers.
+
+    Several processes may log to one file, as a proxy for each client does: each line is appended.
+    """
+    if sys.platform == "win32":
+        from .file_sharing import open_to_append
+
+        return open_to_append(path)
     return os.open(path, flags, 0o600)
 
 

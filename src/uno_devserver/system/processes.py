@@ -138,8 +138,9 @@ def stop_process(
 ) -> StopOutcome:
     """End the process that was created at `started` (see `process_started`), by asking, then by force.
 
-    Force also ends its descendants, since no other program would do that. If it has already ended, or another process
-    has its id by now, nothing is done. Returns after `grace_seconds + kill_seconds` at the latest.
+    Force also ends its descendants, since no other program would do that. Windows has no way to ask. If it has already
+    ended, or another process has its id by now, nothing is done. Returns after `grace_seconds + kill_seconds` at the
+    latest.
     """
     import psutil
 
@@ -149,14 +150,16 @@ def stop_process(
         process = psutil.Process(pid)
         if not _is_still(process, started):
             return StopOutcome()
-        process.terminate()  # kills the process on Windows, where there is no other way
-        if _wait_until_gone([process], grace_seconds):
-            return StopOutcome()
+        can_ask = sys.platform != "win32"
+        if can_ask:
+            process.terminate()
+            if _wait_until_gone([process], grace_seconds):
+                return StopOutcome()
         family = [process, *process.children(recursive=True)]
         for member in family:
             _kill(member)
         if _wait_until_gone(family, kill_seconds) or _is_dead(process):
-            return StopOutcome(killed=True)
+            return StopOutcome(killed=can_ask)
         return StopOutcome(f"process {pid} is still there {grace_seconds + kill_seconds:g} s after it was told to end")
     except psutil.NoSuchProcess:
         return StopOutcome()

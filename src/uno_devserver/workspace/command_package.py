@@ -7,9 +7,10 @@ that the command names upwards, and only inside the repository of the working fo
 from __future__ import annotations
 
 import os
-import shlex
+import sys
 from itertools import islice, pairwise
 
+from .config import split_command
 from .dotnet_project import projects_in
 from .git import repository
 from .npm_packages import MANAGERS, PACKAGE_JSON, read_manifest
@@ -150,7 +151,7 @@ def _managed_command(line: Sequence[str], folder: str) -> tuple[tuple[str, ...],
     if not isinstance(script, str) or f"pre{words[0]}" in scripts or _SHELL.intersection(script):
         return (), place
     try:
-        command = shlex.split(script)
+        command = list(split_command(script, sys.platform))
     except ValueError:
         return (), place
     while command and (command[0] in ("exec", "env", "cross-env") or "=" in command[0]):
