@@ -352,6 +352,52 @@ def test_where_something_else_cannot_be_read_an_add_in_stays_switched_off(
     assert "AddInEntryPointUnknown" not in result.issue_codes
 
 
+@pytest.mark.parametrize("place", ["user file", "imported file", "project SDK", "excluded build files"])
+def test_wherever_a_project_says_no_another_that_is_not_restored_changes_nothing(
+    workspace: WorkspaceBuilder, place: str
+) -> None:
+    workspace.machine.install_dotnet()
+    packages = [_switched()] if place in ("user file", "excluded build files") else []
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", packages)
+    workspace.project("Lib/Lib.csproj", restored=False).solution("App.slnx")
+    app = workspace.root / "App" / "App.csproj"
+    text = app.read_text("utf-8")
+    if place == "imported file":
+        write(workspace.root / "Own.dll", DLL)
+        workspace.file("Own.targets", targets("$(MSBuildThisFileDirectory)Own.dll"))
+        write(app, text.replace("</Project>", f'<Import Project="../Own.targets" Condition="{ON}" /></Project>'))
+    if place == "project SDK":
+        files = {"Sdk/Sdk.props": "<Project />", "Sdk/Sdk.targets": targets(ACME, item_condition=ON)}
+        workspace.package(tools_only("Acme.Tool").with_files(files))
+        write(app, text.replace("Uno.Sdk", "Acme.Tool/1.0.0"))
+    assert len(_fall_back(workspace).add_ins) == 1
+    if place == "user file":
+        write(
+            app.with_name("App.csproj.user"),
+            "<Project><PropertyGroup><AcmeOff>true</AcmeOff></PropertyGroup></Project>",
+        )
+    elif place == "excluded build files":
+        write(app.parent / "obj" / "App.csproj.nuget.g.targets", "<Project />")
+    else:
+        _switch_off(workspace)
+
+    assert _fall_back(workspace).add_ins == []
+
+
+def test_what_an_imported_file_that_is_damaged_said_before_still_counts(workspace: WorkspaceBuilder) -> None:
+    """The project itself can be read, and says nothing."""
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
+    own = write(workspace.root / "Own.dll", DLL)
+    workspace.file("Own.targets", targets("$(MSBuildThisFileDirectory)Own.dll"))
+    workspace.file("Directory.Build.targets", '<Project><Import Project="Own.targets" /></Project>')
+    assert _fall_back(workspace).add_ins == [str(own)]
+    workspace.file("Own.targets", "<Project><UnoRemoteControlAddIns lost")
+
+    result = _fall_back(workspace)
+
+    assert (result.add_ins, result.json["addInsDiscoveryMethod"]) == ([str(own)], "cached")
+
+
 # --- MSBuild by evaluation -----------------------------------------------------------------------------------------
 
 

@@ -90,6 +90,22 @@ def test_each_target_framework_is_tried_until_one_has_addins(uno: WorkspaceBuild
     assert _ask_msbuild(uno).add_ins == [str(addin)]
 
 
+def test_the_user_file_of_a_project_counts_after_it_and_before_directory_build_targets(uno: WorkspaceBuilder) -> None:
+    """For those who read the files as for MSBuild."""
+    folder = uno.machine.root / "addins"
+    addin = str(write(folder / "Body.NETCoreApp.dll", DLL))
+    project = _project("netcoreapp3.1").replace("<TargetFramework>", "<Name>Body</Name><TargetFramework>")
+    name = "<Name>$(Name).$(TargetFrameworkIdentifier.Substring(1))</Name>"
+    user = f"<Project><PropertyGroup>{name}</PropertyGroup></Project>"
+    item = f'<UnoRemoteControlAddIns Include="{folder}/$(Now).dll" />'
+    after = f"<Project><PropertyGroup><Now>$(Name)</Now></PropertyGroup><ItemGroup>{item}</ItemGroup></Project>"
+    uno.file("App/App.csproj", project).file("App/App.csproj.user", user).file("Directory.Build.targets", after)
+    uno.solution("App.sln", ["App/App.csproj"])
+
+    assert _ask_msbuild(uno).add_ins == [addin]
+    assert uno.machine.disco().add_ins == [addin]
+
+
 @pytest.mark.parametrize("name", ["a; b, c", "100% $(HOME) @(x)", "it's %3B ü ✓", "star * mark ?"])
 def test_odd_characters_in_the_path_of_the_answer_do_not_lose_it(uno: WorkspaceBuilder, name: str) -> None:
     addin = write(uno.machine.root / "addins" / "One.dll", DLL)

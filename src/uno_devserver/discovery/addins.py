@@ -7,6 +7,7 @@ convention. An entry point must be a file that is not empty; an issue reports ea
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from ..issues import Issue, warning
 from ..msbuild.problems import EvaluationProblem
@@ -71,6 +72,7 @@ class AddInSearch:
         self.sdk_versions = sdk_versions  # the versions of project SDKs that global.json pins
         self.environ = environ
         self.issues: list[Issue] = []
+        self._excluded: set[str] = set()  # names, in lower case, of packages restored without their build files
         self._undecided: dict[str, tuple[str, ...]] = {}  # expressions that only a build can decide, by file
         self._load = ProjectFileCache()
         self._filter = ImportFilter(ADDIN_ITEM)
@@ -115,12 +117,14 @@ class AddInSearch:
     def _declined(
         self, projects: Iterable[ProjectInfo], restored: Iterable[Restored], imported: Iterable[EntryPoint]
     ) -> frozenset[str]:
-        """The packages and project files that were read, and declare add-ins under conditions that say no."""
-        own = {file for project in projects for file in (*project.before, *project.body, *project.after)}
-        declaring = [file for file in own.union(_package_files(restored)) if self._declares(file)]
-        unread = [file for file in declaring if file in self._undecided or not self._is_valid(file)]
-        naming = [candidate.defined_in for candidate in imported]
-        return frozenset(map(self._declarer, declaring)) - frozenset(map(self._declarer, (*unread, *naming)))
+        """The packages and files that were read, and declare add-ins that no project takes."""
+        own = {file for project in projects for file in (*project.own_files, *chain(*self._sdk_files(project)))}
+        said_no, doubtful = set(self._excluded), {self._declarer(candidate.defined_in) for candidate in imported}
+        for file in filter(self._declares, own.union(_package_files(restored))):
+            files = (file, *self._filter.mentioning(file))
+            unread = any(each in self._undecided or not self._is_valid(each) for each in files)
+            (doubtful if unread else said_no).update(map(self._declarer, files))
+        return frozenset(said_no - doubtful)
 
     def _declarer(self, file: str) -> str:
         """The name of a file's package, otherwise of the file, as found add-ins have it; in lower case."""
@@ -262,10 +266,9 @@ class AddInSearch:
     def _evaluated(self, project: ProjectInfo, imports: PackageImports | None) -> list[EntryPoint]:
         """The add-ins that a project declares for one framework; files that cannot affect them are not evaluated."""
         sdk_props, sdk_targets = self._sdk_files(project)
-        own = [*project.before, *project.body, *project.after]
         package_files = (*imports.props, *imports.targets) if imports else ()
-        chosen = set(self._filter.choose(package_files, own))
-        if not chosen and not sdk_targets and not any(map(self._filter.matters, own)):
+        chosen = set(self._filter.choose(package_files, project.own_files))
+        if not chosen and not sdk_targets and not any(map(self._filter.matters, project.own_files)):
             return []
         framework = imports.framework if imports else next(iter(project.frameworks), None)
         # MSBuild's order: .props files of packages do not see what the project and the SDK set after them.
@@ -276,6 +279,7 @@ class AddInSearch:
             sdk_defaults(project.path),
             *project.body,
             framework_properties(framework),
+            *project.user,
             *(path for path in (imports.targets if imports else ()) if path in chosen),
             *project.after,
             *sdk_targets,
@@ -344,9 +348,11 @@ class AddInSearch:
                 if any(self._declares(f) or not self._is_valid(f) for f in own):
                     continue  # a condition says no, or the file was reported as damaged
                 left_out = next(filter(self._filter.mentions, build_files(folder)), None)
-                self.issues.append(
-                    excluded_build_files(name, left_out) if left_out else undeclared_entry_point(name, folder)
-                )
+                if left_out:
+                    self._excluded.add(name.lower())
+                    self.issues.append(excluded_build_files(name, left_out))
+                else:
+                    self.issues.append(undeclared_entry_point(name, folder))
 
     def _report_undecided(self, found: Iterable[EntryPoint]) -> None:
         """Reports files with undecided conditions, if their package declares no other add-in."""

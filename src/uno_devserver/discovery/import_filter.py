@@ -35,6 +35,7 @@ class ImportFilter:
     def __init__(self, item: str) -> None:
         self._item = re.compile(rb"<" + item.encode() + rb"[\s/>]", re.IGNORECASE)
         self._texts: dict[str, bytes] = {}
+        self._reached: dict[str, tuple[str, ...]] = {}  # files that import others, with these
         self._closures: dict[str, tuple[bytes, bool]] = {}
 
     def matters(self, path: str) -> bool:
@@ -45,6 +46,11 @@ class ImportFilter:
     def mentions(self, path: str) -> bool:
         """Whether the file, or one that it imports by a known path, contains an element with the item's name."""
         return self._item.search(self._closure(path)[0]) is not None
+
+    def mentioning(self, path: str) -> list[str]:
+        """Those that contain such an element, of the file and all that it imports by a known path."""
+        self._closure(path)
+        return [file for file in self._reached.get(path, (path,)) if self._item.search(self._text(file))]
 
     def can_read(self, path: str) -> bool:
         """Whether the file can be read and is not empty."""
@@ -88,6 +94,7 @@ class ImportFilter:
                 else:
                     native = target.replace("\\", os.sep)
                     pending.append(os.path.normpath(os.path.join(os.path.dirname(current), native)))
+        self._reached[path] = tuple(texts)
         return b"\n".join(texts.values()), complete
 
     def _text(self, path: str) -> bytes:

@@ -31,18 +31,24 @@ class ProjectInfo(Value):
     before: tuple[str, ...]  # Directory.Build.props
     after: tuple[str, ...]  # Directory.Build.targets
     body: tuple[str, ...]  # the project file, if it can be evaluated
+    user: tuple[str, ...] = ()  # `<project>.user`, which MSBuild imports after it
     issue: Issue | None = None
     starts: bool = False  # whether it is a program and not a library
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return (*self.before, *self.body, *self.user, *self.after)
 
 
 def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
     """Reads a project; if it cannot be evaluated, the result has an issue instead of frameworks and references."""
     before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
+    user = tuple(filter(os.path.isfile, (path + ".user",)))
     issue = None
     body: Evaluation | None = None
     try:
         evaluator = Evaluator(path, properties=_first(path), environment=environ, load=load)
-        body = evaluator.evaluate([*before, sdk_defaults(path), path])
+        body = evaluator.evaluate([*before, sdk_defaults(path), path, *user])
     except EvaluationProblem as problem:
         remedy = "" if os.path.exists(problem.path) else "Put the file back, or take the project out of the solution."
         issue = warning("ProjectUnreadable", f"{problem.path} cannot be evaluated: {problem.message}.", remedy)
@@ -55,6 +61,7 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
         before,
         after,
         () if issue else (path,),
+        () if issue else user,
         issue,
         (body.property("OutputType") or "").lower() in PROGRAMS if body else False,
     )
