@@ -33,7 +33,7 @@ def _run(output: BoundedOutput, program: str) -> Child:
 
 
 def _text(output: BoundedOutput) -> str:
-    return Path(output.path).read_text()
+    return Path(output.path).read_text("utf-8")
 
 
 def test_of_a_flood_little_is_written_and_nobody_waits(output: BoundedOutput) -> None:

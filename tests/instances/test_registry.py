@@ -399,8 +399,11 @@ folder, pid = sys.argv[1:]
 print("ready", flush=True)
 seen = set()
 for _ in range(100_000):
-    with open(f"{folder}/devserver-{pid}.json", "rb") as file:
-        seen.add(json.loads(file.read())["IdeChannelId"])
+    try:
+        with open(f"{folder}/devserver-{pid}.json", "rb") as file:
+            seen.add(json.loads(file.read())["IdeChannelId"])
+    except PermissionError:  # of Windows, while it is replaced
+        continue
     if len(seen) > 3:
         break
 print(len(seen))

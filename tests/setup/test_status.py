@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.machine import WINDOWS
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import VariantChoice
@@ -24,7 +25,7 @@ WEAK = {"url": "http://localhost:5000/mcp"}
 def here(tmp_path: Path) -> Here:
     """With uvx and dnx on PATH."""
     for name in ("uvx", "dnx"):
-        tool = tmp_path / "bin" / name
+        tool = tmp_path / "bin" / (f"{name}.exe" if WINDOWS else name)
         tool.parent.mkdir(exist_ok=True)
         tool.touch(mode=0o755)
     return here_at(tmp_path, {"PATH": str(tmp_path / "bin")})
@@ -186,7 +187,7 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
 
 def test_a_path_of_the_entry_that_hides_the_command_is_told_as_the_cause(local: Place, here: Here) -> None:
     entry = {**stdio(STABLE), "env": {"PATH": "/nowhere"}}
-    program = write(Path(here.home) / "bin" / "uvx", "")
+    program = write(Path(here.home) / "bin" / ("uvx.exe" if WINDOWS else "uvx"), "")
     program.chmod(0o755)
 
     app = _app(client(_write(local, {"UnoApp": entry})), here.replace(environ={"PATH": str(program.parent)}))

@@ -319,7 +319,7 @@ def test_two_writers_leave_the_whole_content_of_one(tmp_path: Path) -> None:
     writers = [subprocess.Popen(_python(code % letter)) for letter in (b"a", b"b")]
     seen = set()
     while any(writer.poll() is None for writer in writers):
-        content = path.read_bytes()
+        content = read_bytes(str(path))
         seen.add((len(content), len(set(content))))
 
     assert [writer.returncode for writer in writers] == [0, 0]

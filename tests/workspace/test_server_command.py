@@ -466,3 +466,13 @@ def test_a_server_that_is_not_reloaded_by_us_may_reload_itself(tmp_path: Path) -
 
     assert off == ("node", "--watch", "index.js")
     assert on == ("node", "index.js")
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables"),
+    [("linux", {"PATH": "ours", "Path": "config", "A": "file"}), ("win32", {"PATH": "config", "A": "file"})],
+)
+def test_a_variable_replaces_one_of_ours_as_the_system_compares_names(platform: str, variables: dict[str, str]) -> None:
+    line = ServerLine(("server",), "/", (("Path", "config"),), "a config", (("A", "file"),))
+
+    assert line.environ({"PATH": "ours"}, platform) == variables

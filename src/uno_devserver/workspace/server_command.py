@@ -7,6 +7,7 @@ known, the result is an issue that says what to write. Cheap to import: the star
 from __future__ import annotations
 
 import os
+import sys
 
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, read_bytes
@@ -57,8 +58,10 @@ class ServerLine(Value):
     output: str = ""  # the folder with the output of a .NET build: the program is started from a copy of it
     copies: str = ""  # the folder for these copies
 
-    def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
-        return {**ours, **dict(self.from_file), **dict(self.environment)}
+    def environ(self, ours: Mapping[str, str], platform: str = sys.platform) -> dict[str, str]:
+        """All variables. On Windows `Path` replaces `PATH`: there, case is ignored, and Python gives us capitals."""
+        all_of_them = (*ours.items(), *self.from_file, *self.environment)
+        return {name.upper() if platform == "win32" else name: value for name, value in all_of_them}
 
     def started(self) -> tuple[str, ...]:
         """The paths of the files that it starts, whether or not they exist, as far as they are known."""

@@ -126,12 +126,15 @@ class RelayedClient:
 
     def heard(self) -> list[dict[str, Any]]:
         """All messages so far."""
-        try:
-            while data := _read_at_once(self._reading):
-                *lines, self._rest = (self._rest + data).split(b"\n")
-                self.lines += lines
-        except BlockingIOError:
-            pass
+        is_written = False
+        while not is_written:  # a thread writes what a client does not read at once, and on Windows everything
+            is_written = not self.output._waiting
+            try:
+                while data := _read_at_once(self._reading):
+                    *lines, self._rest = (self._rest + data).split(b"\n")
+                    self.lines += lines
+            except BlockingIOError:
+                pass
         return [json.loads(line) for line in self.lines]
 
     def answers(self, request_id: int | str = 1) -> list[dict[str, Any]]:

@@ -244,7 +244,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        _watch(transport.get_extra_info("socket"))
+        connected = transport.get_extra_info("socket")
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does not always, on Windows
+        _watch(connected)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return _BUFFER

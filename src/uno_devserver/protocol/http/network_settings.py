@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 from ...system.text import shown_url
@@ -59,7 +60,9 @@ class HttpProxy(Value):
                 connected.close()
                 if not isinstance(error, OSError) or isinstance(error, ProxyRefusal):
                     raise
-                why = os.strerror(error.errno) if error.errno else error
+                # asyncio's text repeats the address; an error of Windows has no number that `strerror` knows.
+                of_windows = sys.platform == "win32" or not error.errno
+                why = (error.strerror or error) if of_windows else os.strerror(error.errno or 0)
                 problem = ProxyRefusal(f"the proxy {self.shown} cannot be reached: {why}")
         raise problem
 

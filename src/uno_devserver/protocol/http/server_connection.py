@@ -9,6 +9,8 @@ longest for its client makes room for a new one.
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, cast
 
@@ -141,6 +143,8 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()
+        if sys.platform == "win32":  # asyncio does it elsewhere, but a socket that was accepted there names no protocol
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wire = ServerTransport(cast(asyncio.Transport, transport), self._settings.outgoing)
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
         # Some systems do not tell the address if the client has left already; it gets no answer anyway.
