@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -459,6 +460,19 @@ def test_a_project_that_msbuild_cannot_evaluate_is_named_and_the_others_count(wo
     assert "MSB4025" in message
 
 
+def test_without_the_sdk_of_global_json_it_is_told_which_to_install(workspace: WorkspaceBuilder) -> None:
+    """On standard output `dotnet` prints only those that are there."""
+    _two_projects(workspace)
+    workspace.machine.install_dotnet(FakeDotNet(evaluation={}))
+    document = json.loads((workspace.root / "global.json").read_text("utf-8"))
+    workspace.file("global.json", json.dumps(document | {"sdk": {"version": "99.0.100"}}))
+
+    issues = workspace.machine.disco("--force-msbuild-discovery").issues("MSBuildDiscoveryFailed")
+
+    assert len(issues) == 2
+    assert all("Install the [99.0.100] .NET SDK" in issue["message"] for issue in issues)
+
+
 def test_an_sdk_before_8_0_100_is_asked_by_its_targets(workspace: WorkspaceBuilder) -> None:
     _two_projects(workspace)
     build = Build(["net10.0"], {"net10.0": [str(write(workspace.machine.root / "Tool.dll", b"MZ"))]})
@@ -514,6 +528,21 @@ def test_disco_verify_shows_each_difference_and_ends_with_1(workspace: Workspace
     assert verification["onlyMSBuild"] == [asked.dll(cache)]
     assert "MSBuild" in text.stdout
     assert "Acme.Asked.dll" in text.stdout
+
+
+def test_disco_verify_compares_nothing_with_an_answer_that_was_not_given(workspace: WorkspaceBuilder) -> None:
+    _two_projects(workspace)
+    workspace.project("App/App.csproj", [direct_add_in("Acme.Read")])
+    workspace.machine.install_dotnet(FakeDotNet(evaluation={}))
+
+    result = workspace.machine.disco("--verify", env=TRUSTED)
+    text = workspace.machine.run("disco", "--verify", env=TRUSTED).stdout
+
+    verification = result.json["verification"]
+    assert (result.exit_code, verification["agrees"]) == (1, False)
+    assert (verification["onlyRead"], verification["onlyMSBuild"]) == ([], [])
+    assert ["MSB4025" in problem for problem in verification["problems"]] == [True, True]
+    assert "did not answer fully" in text
 
 
 def test_disco_verify_runs_nothing_without_the_users_agreement(workspace: WorkspaceBuilder) -> None:

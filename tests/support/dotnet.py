@@ -57,7 +57,8 @@ def version():
     if wanted and wanted not in answers["sdks"]:
         list_sdks()
         return 155
-    print(wanted or answers["sdks"][-1])
+    if argv == ["--version"]:
+        print(wanted or answers["sdks"][-1])
     return 0
 
 
@@ -71,13 +72,18 @@ def dump(option, lines):
 
 
 def evaluate():
+    if version() == 155:
+        wanted = nearest_global_json()["sdk"]["version"]
+        print("The command could not be loaded, possibly because:", file=sys.stderr)
+        print(f"Install the [{{wanted}}] .NET SDK or update [global.json] to match an installed SDK.", file=sys.stderr)
+        return 155
     options = dict(argument.partition("=")[::2] for argument in argv[2:])
     items = None if answers["evaluation"] is None else answers["evaluation"].get(argv[1])
     if answers["evaluation"] is None:
         print("MSBUILD : error MSB1001: Unknown switch.\nSwitch: -getItem:UnoRemoteControlAddIns")
         return 1
     if items is None:
-        print(argv[1] + " : error MSB4025: The project file could not be loaded.")
+        print(argv[1] + " : error MSB4025: The project file could not be loaded.", file=sys.stderr)
         return 1
     framework = options.get("-p:TargetFramework", "")
     found = [{{"Identity": path.replace("/tools/", "/buildTransitive/../tools/"), "FullPath": path}}

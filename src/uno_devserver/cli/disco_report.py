@@ -56,7 +56,7 @@ def _verification(read: AddInDiscovery, asked: AddInDiscovery) -> dict[str, Any]
 def _verdict(verification: dict[str, Any]) -> Iterator[Row]:
     agrees = verification["agrees"]
     other = verification["onlyRead"] or verification["onlyMSBuild"]
-    verdict = "names the same add-ins" if agrees else "names other add-ins" if other else "gave no answer"
+    verdict = "names the same add-ins" if agrees else "names other add-ins" if other else "did not answer fully"
     yield Row("MSBuild", f"{verdict} ({verification['durationMs']} ms)", style=Style.GOOD if agrees else Style.BAD)
     for field, label in (("onlyRead", "only read"), ("onlyMSBuild", "only MSBuild"), ("problems", "problem")):
         yield from (Row(label, value) for value in verification[field])

@@ -117,7 +117,12 @@ class Comparison(Value):
 
 
 def compare(read: AddInDiscovery, msbuild: AddInDiscovery) -> Comparison:
-    """Compares two discoveries; MSBuild knows no manifests, so packages that have one are left out of both."""
+    """Compares two discoveries; MSBuild knows no manifests, so packages that have one are left out of both.
+
+    Where MSBuild gave no answer there is nothing to compare.
+    """
+    if msbuild.failed and not msbuild.found:
+        return Comparison((), ())
     own = {(addin.package.lower(), addin.version.lower()) for addin in read.found if addin.source == "manifest"}
     paths = [
         {addin.path for addin in one.found if (addin.package.lower(), addin.version.lower()) not in own}

@@ -34,6 +34,7 @@ BUDGET_SECONDS = 600.0  # for all evaluations, or all builds: one per target fra
 KEEP_BYTES = 256 * 1024  # how much of a build's output is kept for the log
 MAX_DUMP_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 300
+SDK_MISSING = "Install the ["
 UNKNOWN_SWITCH = "MSB1001"  # the error of an MSBuild that does not know -getItem
 _SEPARATORS = re.compile(r"[\r\n;,]+")
 
@@ -148,10 +149,14 @@ class _Build(Value):
 
 
 def _reason(printed: str) -> str:
-    """The first error in the output; a welcome text, the engine's name and warnings may precede it."""
+    """The first error in the output; a welcome text, the engine's name and warnings may precede it.
+
+    Where the SDK of global.json is missing, `dotnet` prints those that are there, and which to install.
+    """
     lines = printed.splitlines()
     errors = [line.strip() for line in lines if ": error " in line]
-    return next(iter([*errors, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".")
+    missing = [line.strip() for line in lines if line.startswith(SDK_MISSING)]
+    return next(iter([*errors, *missing, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".:")
 
 
 def _escaped(path: str) -> str:

@@ -150,16 +150,16 @@ def ask_sdk(
         cwd=os.path.dirname(path),
         environ={**environ, "DOTNET_NOLOGO": "1"},
         seconds=seconds,
-        keep_bytes=ANSWER_BYTES,
-        with_errors=False,
+        keep_bytes=ANSWER_BYTES,  # with standard error, where an SDK that can be asked prints its errors
     )
     printed = decode_output(outcome.output)
-    try:
-        if outcome.succeeded:
-            answer = json.loads(printed[printed.index("{") :])
-            return (answer, "") if isinstance(answer, dict) else ({}, "the answer is not an object")
-    except ValueError:
-        pass
+    begin = re.search(r"^\{", printed, re.MULTILINE) if outcome.succeeded else None
+    if begin:
+        try:
+            answer, _ = json.JSONDecoder().raw_decode(printed, begin.start())
+            return answer, ""
+        except ValueError:
+            pass
     return {}, outcome.problem or printed.strip()[:1000] or f"exit code {outcome.exit_code}"
 
 
