@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -504,6 +505,25 @@ def test_a_warning_names_a_few_of_many_projects(tmp_path: Path) -> None:
     (warning,) = write_port(path, 5611, str(tmp_path / "ws")).warnings
 
     assert f"{tmp_path}/4.csproj.user and 45 more. " in warning
+
+
+def test_the_files_of_many_projects_are_flushed_to_the_disk_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"App{number:02}.csproj" for number in range(12)]
+    path = solution(tmp_path, *names)
+    write(tmp_path / "App05.csproj.user", "<!DOCTYPE x><Project/>")
+    together = threading.Barrier(2)  # the eleven new files, and one of the test's own
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (together.wait(60), fsync(handle)))
+    own = threading.Thread(target=together.wait, args=(60,))
+    own.start()
+
+    result = write_port(path, 53821, str(tmp_path))
+
+    own.join()
+    assert [Path(file.path).name for file in result.files] == [f"{name}.user" for name in names if "05" not in name]
+    assert [warning.partition(" was left")[0] for warning in result.warnings] == [str(tmp_path / "App05.csproj.user")]
 
 
 def test_a_damaged_solution_is_named_and_what_it_still_tells_is_used(tmp_path: Path) -> None:

@@ -23,10 +23,15 @@ from ..workspace.solutions import read_solution, uses_uno
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
 NAMED_PROJECTS = 5  # the most projects that a warning names
+# Until a file is safely on the disk takes milliseconds, of which those of several files can pass together.
+MANY_PROJECTS, THREADS = 8, 16
 ATTEMPTS = 3  # an IDE may write the file at the same moment
 
 _BLANK = " \t\r\n"
@@ -69,24 +74,35 @@ def write_port(solution: str, port: int, folder: str) -> PortFiles:
     return found.replace(warnings=(listing.issue.message, *found.warnings)) if listing.issue else found
 
 
-def _write_beside(projects: Iterable[str], solution: str, port: int, folder: str) -> PortFiles:
-    files: list[WrittenPortFile] = []
-    outside: list[str] = []
-    warnings: list[str] = []
-    for project in projects:
-        # A solution may list projects that were not checked out.
-        if not project.lower().endswith(".csproj") or not os.path.isfile(project):
-            continue
+def _write_beside(projects: Sequence[str], solution: str, port: int, folder: str) -> PortFiles:
+    def write(project: str) -> WrittenPortFile | str | None:
+        """What became of the file beside a project: a sentence if it was left as it is, None if it is outside."""
         path = project + ".user"
         try:
             real = path_inside(folder, path)
-            files.append(WrittenPortFile(path, _written(path, real, f"{port}#", os.stat(project))))
+            return WrittenPortFile(path, _written(path, real, f"{port}#", os.stat(project)))
         except PathEscape:
-            outside.append(path)
+            return None
         except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
-            warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
+            return f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}."
+
+    # A solution may list projects that were not checked out.
+    present = [path for path in projects if path.lower().endswith(".csproj") and os.path.isfile(path)]
+    written = _at_once(write, present)
+    outside = [f"{path}.user" for path, found in zip(present, written, strict=True) if found is None]
+    warnings = [found for found in written if isinstance(found, str)]
     warnings += [_not_written(solution, outside, port, folder)] if outside else []
-    return PortFiles(tuple(files), tuple(warnings))
+    return PortFiles(tuple(found for found in written if isinstance(found, WrittenPortFile)), tuple(warnings))
+
+
+def _at_once(step: Callable[[str], T], projects: Sequence[str]) -> list[T]:
+    """The results of a step for each project, in threads where there are many: a disk takes several files at once."""
+    if len(projects) < MANY_PROJECTS:
+        return list(map(step, projects))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(step, projects))
 
 
 def projects_without(port: int, solution: str) -> list[str]:
@@ -168,7 +184,7 @@ def _write(path: str, real: str, value: str, project: os.stat_result) -> PortFil
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
-        write_atomic(real, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
+        write_atomic(real, _created(value), mode=0o666, new=True)
         if os.name != "nt" and os.geteuid() == 0:  # even with sudo the file must belong to the owner of the project
             os.chown(real, project.st_uid, project.st_gid, follow_symlinks=False)
         return PortFileAction.CREATED
@@ -179,8 +195,14 @@ def _write(path: str, real: str, value: str, project: os.stat_result) -> PortFil
     return PortFileAction.UPDATED
 
 
+def _created(value: str) -> bytes:
+    return b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii")
+
+
 def merged(data: bytes, value: str) -> bytes:
     """The file's bytes with the property set to `value`; raises XmlProblem or NotUnderstood."""
+    if data == _created(value):  # as most files are, and stay
+        return data
     bom, encoding = encoding_of(data)
     try:
         text = data[len(bom) :].decode(encoding)

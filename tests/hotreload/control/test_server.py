@@ -417,6 +417,19 @@ async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() 
             await asyncio.sleep(0)
 
 
+async def test_the_proxies_of_a_hundred_agents_are_served_and_hear_of_a_restart() -> None:
+    async with open_channel() as opened:
+        clients = [await Client.connect(opened.path) for _ in range(101)]
+        for client in clients:
+            assert (await client.call("system.ping"))["result"]["pong"]
+
+        await opened.channel.announce_restart(seconds=10.0)
+
+        for client in clients:
+            assert (await client.hear())["params"] == {"reason": CHANGED}
+        opened.channel.announce_restarted(RestartResult(True))
+
+
 async def test_one_peer_too_many_is_told_so() -> None:
     async with open_channel(limits=ControlLimits(peers=2)) as opened:
         first, second = await Client.connect(opened.path), await Client.connect(opened.path)

@@ -43,7 +43,9 @@ class ServedAuthority(Authority, Protocol):
 
 class ControlLimits(Value):
     rpc: RpcLimits = RpcLimits()
-    peers: int = 64  # the most at a time; there is one per proxy of the workspace, and the IDE's
+    # The most at a time: one per proxy of the workspace, and the IDE's. Those of a refused proxy would run old code, so
+    # there may be as many as sessions of a Host; each takes an open file.
+    peers: int = 500
     progress_seconds: float = 3.0  # a peer gives up after 10 s of silence
     look_seconds: float = 10.0  # between two checks that the socket still exists
     restart_seconds: float = 120.0  # from the announcement to the end; a start takes 30 s at most
