@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -438,6 +439,18 @@ def test_a_windows_restore_with_the_users_profile_is_read_by_its_imports(uno: Wo
         file.write_text(text.replace("\n", "\r\n"), "utf-8")
 
     assert uno.machine.disco().add_ins == [package.dll(uno.machine.nuget)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file systems of other systems ignore case")
+def test_a_package_folder_in_another_case_is_no_restore_of_another_machine(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package]).solution("App.slnx")
+    (uno.machine.nuget / "acme.tool").rename(uno.machine.nuget / "Acme.Tool")
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == [package.dll(uno.machine.nuget).replace("acme.tool", "Acme.Tool")]
+    assert not result.issues("RestoreElsewhere")
 
 
 @RESTORE_FILES

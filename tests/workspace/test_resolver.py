@@ -320,6 +320,9 @@ CASES = {
         f"{CONFIG} Tool.slnx global.json=broken", ".",
         "kind=CurrentDirectory candidates=Tool.slnx issues=GlobalJsonInvalid:Warning",
     ),
+    "and without a solution, too": (
+        f"{CONFIG} global.json=broken", ".", "kind=CurrentDirectory issues=GlobalJsonInvalid:Warning",
+    ),
     "beside a config, ambiguous solutions are still worth a warning": (
         f"{CONFIG} global.json=uno A.slnx B.slnx", ".",
         "kind=CurrentDirectory solution=None issues=WorkspaceAmbiguous:Warning",
@@ -518,6 +521,26 @@ def test_what_a_link_in_the_folder_leads_to_is_not_its_own(tmp_path: Path) -> No
     assert (found.working_directory, found.own_directory) == (str(workspace / "link"), str(workspace))
     below = resolve(str(tmp_path / "outside" / "src"), explicit=True)
     assert below.own_directory == str(tmp_path / "outside" / "src")
+
+
+def test_a_link_to_a_folder_of_a_workspace_is_that_workspace(tmp_path: Path) -> None:
+    lay_out(tmp_path, "ws/global.json=uno ws/App.slnx ws/App/")
+    (tmp_path / "link").symlink_to(tmp_path / "ws" / "App")
+
+    found = resolve(str(tmp_path / "link"), explicit=True)
+
+    assert found.requested_directory == str(tmp_path / "link")
+    assert found.solution == str(tmp_path / "ws" / "App.slnx")
+    assert found.working_directory == found.own_directory == str(tmp_path / "ws")
+
+
+def test_a_workspace_from_which_a_nearer_global_json_separates_a_folder_is_named(tmp_path: Path) -> None:
+    lay_out(tmp_path, "global.json=uno App.slnx a/global.json=plain a/b/global.json=plain a/b/c/")
+
+    issue = resolve(str(tmp_path / "a" / "b" / "c")).issues[0]
+
+    assert (issue.code, str(tmp_path / "global.json") in issue.message) == ("NoSolutionFound", True)
+    assert issue.remediation.startswith(f"Run from {tmp_path}, ")
 
 
 def test_the_folder_of_a_global_json_above_the_requested_one_is_its_own(tmp_path: Path) -> None:

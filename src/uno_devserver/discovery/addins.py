@@ -191,14 +191,15 @@ class AddInSearch:
                 elsewhere |= bool(one.folders) and recorded.owner(folder + os.sep) is None
             elif folder and (found := self.folders.find(package.name, package.version)):
                 places[folder] = found
+                elsewhere |= recorded.owner(found + os.sep) is None  # else only its folder is spelt otherwise
             else:
                 folders = ", ".join(self.folders.with_locations(one.folders).locations)
                 message = (
                     f"{package.name} {package.version} was restored, but is in none of the package folders: {folders}."
                 )
                 self.issues.append(warning("AddInPackageNotCached", message))
-        if not places and not elsewhere:
-            return one
+        if not elsewhere:
+            return one.moved(places) if places else one
         message = (
             f"{project.path} was restored with other package folders ({', '.join(recorded.locations)}); "
             f"its packages are taken from {', '.join(self.folders.locations)}."

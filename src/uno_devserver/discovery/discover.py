@@ -139,8 +139,7 @@ def discover_addins(request: DiscoveryRequest, environ: Mapping[str, str]) -> Ad
     if not os.path.isdir(request.directory):  # otherwise the global.json of a parent folder would be used
         return AddInDiscovery(issues=session.workspace.issues)
     found = session.addins()
-    doubts = () if session.workspace.resolved else session.workspace.issues
-    return found.replace(issues=(*doubts, *session.sdk.issues, *session.issues, *found.issues))
+    return found.replace(issues=(*session.workspace.issues, *session.sdk.issues, *session.issues, *found.issues))
 
 
 class _Session:
@@ -174,8 +173,7 @@ class _Session:
             return SdkInfo()
         global_json = read_global_json(path)
         if global_json.uno_sdk is None:
-            broken = global_json.issue if self.workspace.resolved and global_json.document is None else None
-            return SdkInfo(global_json, issues=(broken.replace(severity=Severity.WARNING),) if broken else ())
+            return SdkInfo(global_json)  # the workspace has the issue
         name, version = global_json.uno_sdk.package, global_json.uno_sdk.version
         folder = self.folders.find(name, version)
         if folder is None:

@@ -84,6 +84,10 @@ def resolve(directory: str, *, explicit: bool = False, solution: str | None = No
     except (OSError, ValueError) as error:
         return _unusable(directory, error).replace(source=source)
     found = _nearest(directory, explicit=explicit)
+    target = os.path.realpath(directory)
+    if not found.resolved and target != directory:  # a link into a workspace, which is above its target
+        of_target = _nearest(target, explicit=explicit)
+        found = of_target if of_target.resolved else found
     kind = _kind(directory, found.working_directory) if found.resolved else found.kind
     workspace = found.replace(requested_directory=directory, kind=kind, source=source)
     return workspace if solution is None else _with_solution(workspace, solution)
@@ -141,6 +145,15 @@ def _home(directory: str) -> GlobalJson | None:
     return read_global_json(path) if path else None
 
 
+def _uno_above(home: GlobalJson) -> str | None:
+    """The next global.json above this one that names an Uno SDK."""
+    above: GlobalJson | None = home
+    while above and not above.uno_sdk:
+        folder = os.path.dirname(above.path)
+        above = _home(os.path.dirname(folder)) if os.path.dirname(folder) != folder else None
+    return above.path if above else None
+
+
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
     """The workspace of the solution that is nearest to its global.json, among those whose global.json names Uno."""
     homes = _homes(candidates)
@@ -192,9 +205,13 @@ def _without_solution(directory: str, home: GlobalJson | None, *, explicit: bool
         issues = _not_resolved(message, _causes({directory: home}))
         return _unresolved(directory, ResolutionKind.NoValidWorkspace, issues)
     message = f"There is no .sln or .slnx file in {directory} or in the {LEVELS_BELOW} levels of folders below it"
+    remedy = ""
     if home and home.uno_sdk and not _is_at(directory, home.path):
         message += f", nor near {home.path} above it, which names {home.uno_sdk.package}"
-    missing = warning("NoSolutionFound", f"{message}.")
+    elif home and (farther := _uno_above(home)):
+        message += f". {farther} above it names an Uno SDK, but {home.path} is nearer"
+        remedy = f"Run from {os.path.dirname(farther)}, or name that SDK under msbuild-sdks in the nearer file, too."
+    missing = warning("NoSolutionFound", f"{message}.", remedy)
     causes = [cause.replace(remediation=missing.remediation) for cause in _causes({directory: home})]
     return _unresolved(directory, ResolutionKind.NoCandidates, (missing, *_as_warnings(causes)))
 
@@ -202,9 +219,10 @@ def _without_solution(directory: str, home: GlobalJson | None, *, explicit: bool
 def _by_config(folder: str, here: Workspace | None) -> Workspace:
     """The workspace of a folder with a config or add-ins; `here` has the solutions that decided nothing."""
     home = _home(folder)
-    useful = [
-        issue for issue in (here.issues if here else ()) if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")
-    ]
+    known = here.issues if here else ()
+    useful = [issue for issue in known if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")]
+    if home and home.document is None and home.issue and home.issue not in useful:
+        useful.append(home.issue)
     workspace = here or _unresolved(folder, ResolutionKind.NoCandidates, ())
     return workspace.replace(
         working_directory=folder,
