@@ -269,7 +269,7 @@ def test_a_dotnet_assembly_in_the_bundled_host_leads_to_the_dotnet_host() -> Non
     issue = only_issue(health(RUNNING.replace(host=BUNDLED.replace(status="Degraded", add_ins=(assembly,)))))
 
     assert "start --host dotnet" in issue.remediation
-    assert "install the .NET SDK" in issue.remediation
+    assert "Install the .NET SDK" in issue.remediation
     assert "Repair" not in issue.remediation, "nothing is wrong with the add-in"
 
 

@@ -66,6 +66,13 @@ def test_the_reason_why_an_add_in_was_not_loaded_is_passed_on(tmp_path: Path) ->
     assert (found.status, found.add_ins) == ("Degraded", (HostAddIn("b", None, "/ws/b.py", False, "SyntaxError"),))
 
 
+def test_the_path_of_an_add_in_is_told_once_also_if_the_reason_names_it() -> None:
+    for reason in ("no such luck", "/ws/b.py does not exist"):
+        failure = HostAddIn("b", None, "/ws/b.py", False, reason).failure
+
+        assert (failure.count("/ws/b.py"), reason in failure) == (1, True)
+
+
 def test_a_stream_at_mcp_that_never_ends_does_not_hold_up_the_probe(tmp_path: Path) -> None:
     stream = answer("GET /mcp", 200, ": hello\n\n", hold=True, headers={"Content-Type": "text/event-stream"})
 

@@ -269,8 +269,8 @@ def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:
     if (addin.error or "").endswith("does not exist"):
         return f"Run 'dotnet restore --force' in the workspace, then {RESTART_HOST}."
     return (
-        "Only the .NET Host can load a .NET assembly: install the .NET SDK if it is missing, run 'dotnet restore', "
-        "then 'uno-devserver stop' and 'uno-devserver start --host dotnet'."
+        "Install the .NET SDK if it is missing, run 'dotnet restore', then 'uno-devserver stop' and "
+        "'uno-devserver start --host dotnet'."
     )
 
 

@@ -56,9 +56,10 @@ class HostAddIn(Value):
     def failure(self) -> str:
         """A sentence that says what is wrong with the add-in."""
         name = f"{self.name} {self.version or ''}".strip()
-        where = f" ({self.path})" if self.path else ""
+        reason = self.error or "the Host does not say why"
+        where = f" ({self.path})" if self.path and self.path not in reason else ""
         how = "works only in part" if self.loaded else "was not loaded"
-        return f"The add-in {name}{where} {how}: {self.error or 'the Host does not say why'}".rstrip(".") + "."
+        return f"The add-in {name}{where} {how}: {reason}".rstrip(".") + "."
 
 
 class Probe(Value):

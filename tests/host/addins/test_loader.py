@@ -144,7 +144,7 @@ async def test_what_a_failed_add_in_registered_before_is_not_offered(addins: Add
         ("relative/a.py", "relative/a.py is not an absolute path"),
         ("{folder}/missing.py", "{folder}/missing.py does not exist"),
         ("{folder}/Missing.AddIn.dll", "{folder}/Missing.AddIn.dll does not exist"),
-        ("{folder}/Some.AddIn.dll", "{folder}/Some.AddIn.dll is a .NET assembly and needs the .NET Host"),
+        ("{folder}/Some.AddIn.dll", "{folder}/Some.AddIn.dll is a .NET assembly, which only the .NET Host loads"),
         ("{folder}/empty", "{folder}/empty is a folder without an __init__.py"),
         ("{folder}/notes.txt", "{folder}/notes.txt is neither a Python file nor a package folder"),
     ],

@@ -163,7 +163,7 @@ def test_a_dotnet_add_in_in_the_bundled_host_of_a_proxy_does_not_have_to_be_mend
     upstream = HOST.replace(kind=HostKind.BUNDLED, owned=True)
     facts = CONNECTED.replace(upstream=upstream, host=Probe(kind=HostKind.BUNDLED, add_ins=(assembly,)))
 
-    assert "install the .NET SDK" in issue(facts, "AddInLoadFailed")["remediation"]
+    assert "Install the .NET SDK" in issue(facts, "AddInLoadFailed")["remediation"]
 
 
 # --- the brief form

@@ -92,7 +92,7 @@ def locate(path: str) -> AddInSource:
     if not os.path.exists(path):
         raise AddInRefused(f"{path} does not exist")
     if path.lower().endswith(".dll"):
-        raise AddInRefused(f"{path} is a .NET assembly and needs the .NET Host: start with '--host dotnet'")
+        raise AddInRefused(f"{path} is a .NET assembly, which only the .NET Host loads")
     if os.path.isdir(path):
         file = os.path.join(path, "__init__.py")
         if not os.path.isfile(file):
