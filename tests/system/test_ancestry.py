@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
+from support.clocks import move_clock
 from support.servers import Processes
+from support.waiting import wait_for
 from uno_devserver.system import ancestry, proc
 from uno_devserver.system.ancestry import Ancestor, ancestors, ancestors_of, wait_for_end
 
@@ -66,6 +68,38 @@ def test_the_end_of_any_of_them_is_noticed(processes: Processes, monkeypatch: py
 
     waiting.join(PATIENCE)
     assert ended == [those[1]]
+
+
+@pytest.mark.parametrize("way", ["looked for", "psutil"])
+def test_a_clock_that_is_set_ends_no_process(processes: Processes, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(proc, "pidfd", lambda pid: None)
+    monkeypatch.setattr(ancestry, "POLL_SECONDS", 0.01)
+    if way == "psutil":
+        monkeypatch.setattr(proc, "AVAILABLE", False)
+        monkeypatch.setattr(ancestry, "_ancestor", ancestry._from_psutil)
+    looks: list[int] = []
+    look = ancestry._identity
+
+    def looking(pid: int) -> object:
+        looks.append(pid)
+        return look(pid)
+
+    monkeypatch.setattr(ancestry, "_identity", looking)
+    process = processes.start()
+    those = (ancestor(process.pid),)
+    ended: list[Ancestor] = []
+    waiting = threading.Thread(target=lambda: ended.append(wait_for_end(those)))
+    waiting.start()
+    wait_for(lambda: len(looks) > 2)
+
+    move_clock(monkeypatch, hours=1)
+    before = len(looks)
+
+    wait_for(lambda: len(looks) > before + 2 or ended)
+    assert ended == []
+    process.kill()
+    waiting.join(PATIENCE)
+    assert ended == list(those)
 
 
 def test_one_that_has_ended_already_is_not_waited_for(processes: Processes) -> None:

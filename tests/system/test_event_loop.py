@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from support.clocks import move_clock
 from support.servers import Processes
 from support.waiting import until
 from uno_devserver.system.event_loop import (
@@ -128,6 +129,9 @@ async def test_it_returns_when_the_process_ends_and_not_before(
     ends = asyncio.create_task(process_exit(process.pid, POLL_SECONDS))
     await asyncio.wait([ends], timeout=5 * POLL_SECONDS)
     assert not ends.done()
+    move_clock(monkeypatch, hours=1)
+    await asyncio.wait([ends], timeout=5 * POLL_SECONDS)
+    assert not ends.done()
     process.kill()
 
     await asyncio.wait_for(ends, SECONDS)
@@ -148,12 +152,12 @@ async def test_another_process_with_the_id_of_one_that_has_ended_is_not_waited_f
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    process, starts = processes.start(), [1.0, 1.0, 2.0]
-    monkeypatch.setattr("uno_devserver.system.processes.process_started", lambda pid: starts.pop(0))
+    process, found = processes.start(), ["it", "it", "another"]
+    monkeypatch.setattr("uno_devserver.system.processes.identity", lambda pid: found.pop(0))
 
     await asyncio.wait_for(process_exit(process.pid, POLL_SECONDS), SECONDS)
 
-    assert starts == []
+    assert found == []
 
 
 async def test_work_in_a_queue_runs_one_at_a_time_and_in_order() -> None:

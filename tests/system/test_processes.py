@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.clocks import move_clock
 from support.privileges import ROOT
 from support.servers import IGNORES_SIGTERM, LISTENS, Processes
 from support.waiting import wait_for
@@ -25,6 +26,7 @@ from uno_devserver.system.processes import (
     StopOutcome,
     chain,
     command_line,
+    identity,
     is_alive,
     listener,
     listener_in_family,
@@ -123,6 +125,22 @@ def test_a_process_was_created_when_it_was_started(processes: Processes) -> None
 def test_what_is_no_process_was_never_created(pid: int, ended: int) -> None:
     assert process_started(pid) is None
     assert process_started(ended) is None
+
+
+@pytest.mark.usefixtures("told_by")
+def test_a_process_keeps_its_identity_when_the_clock_is_set(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, ended: int
+) -> None:
+    process, other = processes.start(), processes.start()
+    before, created = identity(process.pid), process_started(process.pid)
+
+    move_clock(monkeypatch, hours=1)
+
+    assert process_started(process.pid) != created
+    assert identity(process.pid) == before
+    assert None not in (before, identity(other.pid))
+    assert identity(other.pid) != before
+    assert identity(ended) is None
 
 
 # --- what it does -------------------------------------------------------------------------------------------------

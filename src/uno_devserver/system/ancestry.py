@@ -15,7 +15,7 @@ from .values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LIMIT = 16  # the most ancestors: a client, a few wrappers, a terminal, a desktop session
 POLL_SECONDS = 0.3  # used if the system does not report the end of a process
@@ -57,23 +57,31 @@ def wait_for_end(those: Sequence[Ancestor]) -> Ancestor:
             handle = proc.pidfd(ancestor.pid)
             if handle is not None:
                 handles[handle] = ancestor
-        ended = _ended(those)  # checked after opening the handles: an id may have been given to another process before
+        told = len(handles) == len(those)
+        known = {} if told else {ancestor: _identity(ancestor.pid) for ancestor in those}
+        # Checked after all that: an id may have been given to another process before.
+        ended = next((ancestor for ancestor in those if not _lives(ancestor)), None)
         if ended is not None:
             return ended
-        return handles[_first_readable(list(handles))] if len(handles) == len(those) else _poll(those)
+        return handles[_first_readable(list(handles))] if told else _poll(known)
     finally:
         for handle in handles:
             os.close(handle)
 
 
-def _ended(those: Sequence[Ancestor]) -> Ancestor | None:
-    return next((ancestor for ancestor in those if not _lives(ancestor)), None)
+def _identity(pid: int) -> object:
+    from .processes import identity
+
+    return identity(pid)
 
 
-def _poll(those: Sequence[Ancestor]) -> Ancestor:
-    while (ended := _ended(those)) is None:
+def _poll(known: Mapping[Ancestor, object]) -> Ancestor:
+    """Not by the time of the start, which moves with the clock on macOS."""
+    while True:
+        for ancestor, identity in known.items():
+            if identity is None or _identity(ancestor.pid) != identity:
+                return ancestor
         time.sleep(POLL_SECONDS)
-    return ended
 
 
 def _first_readable(handles: list[int]) -> int:

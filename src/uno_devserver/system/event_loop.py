@@ -175,8 +175,8 @@ async def process_exit(pid: int, poll_seconds: float) -> None:
         finally:
             os.close(handle)
         return
-    from .processes import is_alive, process_started
+    from .processes import identity, is_alive
 
-    started = process_started(pid)
-    while is_alive(pid) and process_started(pid) == started:  # else another process has been given the id
+    before = identity(pid)
+    while is_alive(pid) and identity(pid) == before:  # else another process has been given the id
         await asyncio.sleep(poll_seconds)

@@ -66,11 +66,20 @@ def is_group_alive(group: int) -> bool:
     return False
 
 
-def created(pid: int) -> float | None:
-    """When the process was created, in seconds since 1970; None if it has ended, or is hidden."""
+def ticks(pid: int) -> int | None:
+    """When the process was created, in clock ticks since the boot; None if it has ended, or is hidden."""
     try:
         status = stat(pid)
-        return None if status.dead else status.started / os.sysconf("SC_CLK_TCK") + _boot_time()
+    except OSError:
+        return None
+    return None if status.dead else status.started
+
+
+def created(pid: int) -> float | None:
+    """When the process was created, in seconds since 1970; None if it has ended, or is hidden."""
+    started = ticks(pid)
+    try:
+        return None if started is None else started / os.sysconf("SC_CLK_TCK") + _boot_time()
     except OSError:
         return None
 

@@ -74,6 +74,24 @@ def process_started(pid: int) -> float | None:
         return None
 
 
+def identity(pid: int) -> object:
+    """What a process has for all its life, and another with its id has not; None if it has ended, or is hidden.
+
+    The time of its creation is not that: where psutil or the kernel count it from the boot, it moves with the clock.
+    """
+    if not 0 < pid <= MAX_PID:
+        return None
+    if proc.AVAILABLE:
+        return proc.ticks(pid)
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if _is_dead(process) else process  # compared by a time that no clock moves
+    except psutil.Error:
+        return None
+
+
 def listens_on(pid: int, port: int) -> bool:
     """Whether the process accepts TCP connections on that port; False if the system hides that."""
     if proc.AVAILABLE:
