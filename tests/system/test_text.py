@@ -90,6 +90,8 @@ def test_where_a_url_leads_is_shown(url: str) -> None:
         ("https://secret:pass?word@host/mcp", "https://…"),
         ("https://host:secret/mcp", "https://…/mcp"),
         ("host/secret", "host/…"),
+        ("secret@https://host/mcp", "https:/…"),
+        ("user:secret http://host/mcp", "…/…"),
         ("user:secret@host/mcp", "host/mcp"),
         ("/secret", "/…"),
         ("//host/secret", "/…"),

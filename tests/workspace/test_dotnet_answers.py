@@ -108,6 +108,26 @@ def test_a_question_without_an_answer_is_asked_once_and_our_evaluation_counts(
     assert len(dotnet.calls()) == 1
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"Properties": "none"},
+        {"Properties": {"TargetPath": None}},
+        {"Items": [1]},
+        {"Items": {"Compile": "a.cs"}},
+        {"Properties": {"TargetPath": "a"}, "Items": {"Compile": [{"Identity": "a.cs"}]}},
+        {"Properties": {"TargetPath": "a"}, "Items": {"Compile": [{"FullPath": "/a\0.cs"}]}},
+    ],
+)
+def test_what_is_no_answer_of_msbuild_does_not_count(
+    tmp_path: Path, dotnet: RecordedDotNet, answer: dict[str, object]
+) -> None:
+    recorded = RecordedProject("plain", tmp_path / "ws")
+    dotnet.knows(recorded.path, answer)
+
+    assert _asked(recorded.path, dotnet.environ) == read_project(str(recorded.path), dotnet.environ)
+
+
 @pytest.mark.parametrize("version", ["3.1.102", "7.0.410"])
 def test_an_older_sdk_is_not_asked(tmp_path: Path, version: str) -> None:
     dotnet = RecordedDotNet(tmp_path / "net", version)

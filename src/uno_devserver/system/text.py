@@ -100,7 +100,7 @@ def _number(character: str) -> str:
 
 
 PLAIN_PATHS = ("", "/", "/mcp", "/sse")  # of most servers; others may contain a user's key
-_PARTS = r"(?P<scheme>[^/?#]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)"
+_PARTS = r"(?P<scheme>[A-Za-z0-9+.-]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)"
 _PLACE = r"(\[[^\]]*\]|[^:]*)(:\d*)?"
 
 

@@ -18,6 +18,7 @@ from ..system.programs import find_program
 from ..system.run import run
 from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.text import decode_output
+from .config import can_be_given
 from .dotnet_project import choose_framework, dotnet_root, installed_runtimes, is_program, is_source
 
 TYPE_CHECKING = False
@@ -157,10 +158,23 @@ def ask_sdk(
     if begin:
         try:
             answer, _ = json.JSONDecoder().raw_decode(printed, begin.start())
-            return answer, ""
-        except ValueError:
+            return (answer, "") if _is_answer(answer) else ({}, "the answer has another form than MSBuild's")
+        except (ValueError, RecursionError):
             pass
     return {}, outcome.problem or printed.strip()[:1000] or f"exit code {outcome.exit_code}"
+
+
+def _is_answer(answer: object) -> bool:
+    """Whether it has the form of MSBuild's answers: code of the workspace may print something else."""
+    if not isinstance(answer, dict):
+        return False
+    properties, items = answer.get("Properties", {}), answer.get("Items", {})
+    if not isinstance(properties, dict) or not isinstance(items, dict):
+        return False
+    found = [item for each in items.values() for item in (each if isinstance(each, list) else [None])]
+    if not all(isinstance(item, dict) and "FullPath" in item for item in found):
+        return False
+    return all(can_be_given(text) for texts in (properties, *found) for text in texts.values())
 
 
 def question_verb(path: str) -> str:

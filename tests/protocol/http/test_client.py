@@ -114,6 +114,8 @@ def test_a_url_says_where_to_go_and_what_to_ask_for(url: str, origin: str, targe
     + [
         "http://a b/",
         "http://x/a b",
+        "http://x/\x1b",
+        "http://x?\x7f",
         "http://user:secret@x/",
         "ftp://x/?key=secret",
         "http://[::1",

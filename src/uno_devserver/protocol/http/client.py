@@ -34,7 +34,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either one; looking up the name would take time
 
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^/?#@:\[\]\s\0-\x1f\x7f]+)(?::(?P<port>\d{1,5}))?(?P<target>[/?][^#\s]*)?(?:#.*)?",
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^/?#@:\[\]\s\0-\x1f\x7f]+)(?::(?P<port>\d{1,5}))?(?P<target>[/?][^#\s\0-\x1f\x7f]*)?(?:#.*)?",
     re.IGNORECASE,
 )
 
