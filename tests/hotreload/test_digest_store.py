@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_what_was_put_is_there_for_the_next_process(kept: DigestStore, tmp_path:
 
 
 def test_between_a_build_and_a_good_start_both_contents_are_known(kept: DigestStore) -> None:
+    before = time.time()
     kept.started("/server", "old")
     seen = [kept.get("/server")]
     kept.building("/server")
@@ -50,12 +52,9 @@ def test_between_a_build_and_a_good_start_both_contents_are_known(kept: DigestSt
     kept.started("/server", "new")
     seen.append(kept.get("/server"))
 
-    assert seen == [
-        StoredDigests("old", "old"),
-        StoredDigests("old", UNKNOWN),
-        StoredDigests("old", "new"),
-        StoredDigests("new", "new"),
-    ]
+    digests = [(each.started, each.built) for each in seen if each]
+    assert digests == [("old", "old"), ("old", UNKNOWN), ("old", "new"), ("new", "new")]
+    assert [bool(each and each.built_at >= before - 0.001) for each in seen] == [False, False, True, True]
 
 
 def test_a_start_with_older_output_does_not_hide_what_was_built_meanwhile(kept: DigestStore) -> None:
@@ -64,7 +63,9 @@ def test_a_start_with_older_output_does_not_hide_what_was_built_meanwhile(kept: 
 
     kept.started("/server", "old")  # of a second proxy, whose start took longer
 
-    assert kept.get("/server") == StoredDigests("old", "new")
+    stored = kept.get("/server")
+    assert stored
+    assert (stored.started, stored.built) == ("old", "new")
 
 
 def test_a_first_build_that_fails_is_remembered_as_such(kept: DigestStore) -> None:
@@ -106,7 +107,9 @@ def test_in_a_home_that_cannot_be_written_this_process_still_knows(tmp_path: Pat
     kept.built("/server", "abc")
     kept.started("/server", "abc")
 
-    assert kept.get("/server") == StoredDigests("abc", "abc")
+    stored = kept.get("/server")
+    assert stored
+    assert (stored.started, stored.built) == ("abc", "abc")
 
 
 def test_once_the_home_can_be_written_again_others_are_heard_again(tmp_path: Path) -> None:

@@ -586,7 +586,8 @@ async def test_nothing_is_stored_before_the_server_works(project: Project, tmp_p
         owner.outcome = RestartResult(True)
         project.save("three")
         await owner.reload()
-        assert stored(tmp_path) == {str(project.root): {"sha256": owner.server["sha256"]["now"]}}
+        kept = stored(tmp_path)[str(project.root)]
+        assert (kept["sha256"], kept.get("built")) == (owner.server["sha256"]["now"], None)
 
 
 async def test_a_digest_that_is_known_to_run_counts_even_if_others_have_built_since(project: Project) -> None:
@@ -600,6 +601,23 @@ async def test_a_digest_that_is_known_to_run_counts_even_if_others_have_built_si
         again.authority.connected()
 
         assert await again.check() == DUE
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(60, UNCHANGED), (-1, DUE)])
+async def test_what_another_process_built_after_the_start_of_a_server_does_not_count_as_what_it_runs(
+    project: Project, seconds: int, found: CheckResult
+) -> None:
+    async with owner_of(project) as other:
+        project.save("two")
+        assert await other.reload() == DUE
+
+    again = owner_of(project)
+    await again.authority.note_launch(started_at=time.time() + seconds)
+    again.authority.connected()
+
+    assert await again.reload() == found
+    assert await again.check() == UNCHANGED
+    await again.authority.close()
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(60, UNCHANGED), (-1, DUE)])

@@ -7,8 +7,10 @@ it would have written.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 
 from ..system.locks import FileLock
@@ -29,6 +31,7 @@ class StoredDigests(Value):
     built: str  # of the content that was last built; UNKNOWN differs from every content
     # The digest of the output that was last started, and of the content that it was built from; empty: no such output.
     output: tuple[str, ...] = ()
+    built_at: float = 0.0  # when that build ended, in seconds since 1970; 0 if it is not known
 
 
 NOTHING = StoredDigests(UNKNOWN, UNKNOWN)
@@ -58,11 +61,14 @@ class DigestStore:
 
     def built(self, key: str, digest: str) -> None:
         """Store that a build of this content has succeeded."""
-        self._change(key, lambda before: (before or NOTHING).replace(built=digest))
+        now = round(time.time(), 3)
+        self._change(key, lambda before: (before or NOTHING).replace(built=digest, built_at=now))
 
     def started(self, key: str, digest: str, output: tuple[str, ...] = ()) -> None:
         """Store that a package with a build has started well; the digest of its last build, if stored, stays."""
-        self._change(key, lambda before: StoredDigests(digest, before.built if before else digest, output))
+        self._change(
+            key, lambda before: (before or StoredDigests(digest, digest)).replace(started=digest, output=output)
+        )
 
     def build_lock(self, root: str) -> FileLock:
         """The lock that a process holds while it builds this package; several workspaces may share the package."""
@@ -107,9 +113,13 @@ def _entry(value: object) -> StoredDigests | None:
         return None
     built = value.get("built", started)
     output = value.get("output")
+    built_at = value.get("builtAt")
     is_pair = isinstance(output, list) and len(output) == 2 and all(isinstance(each, str) for each in output)
     return StoredDigests(
-        started, built if isinstance(built, str) else UNKNOWN, tuple(output) if output and is_pair else ()
+        started,
+        built if isinstance(built, str) else UNKNOWN,
+        tuple(output) if output and is_pair else (),
+        built_at if isinstance(built_at, float) and 0.0 < built_at < math.inf else 0.0,
     )
 
 
@@ -119,4 +129,6 @@ def _members(digests: StoredDigests) -> dict[str, object]:
         members["built"] = digests.built
     if digests.output:
         members["output"] = list(digests.output)
+    if digests.built_at:
+        members["builtAt"] = digests.built_at
     return members

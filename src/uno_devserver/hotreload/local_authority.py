@@ -144,19 +144,25 @@ class LocalAuthority:
     # Events that the owner of the upstream reports.
 
     async def note_launch(
-        self, *, on_disk: str | None = None, running: str | None = None, deadline: float | None = None
+        self,
+        *,
+        on_disk: str | None = None,
+        running: str | None = None,
+        started_at: float | None = None,
+        deadline: float | None = None,
     ) -> None:
         """Note that an upstream is about to be started. Await this before the start, so that no save is missed.
 
         Of an upstream that was started before this authority existed, `running` is the digest of its code, or `on_disk`
-        that of the sources at that time. After the `deadline` the start goes on, so what is read then may be newer.
+        that of the sources at that time, `started_at`. After the `deadline` the start goes on, so what is read then may
+        be newer.
         """
         self._start_events += 1
         self._launching += 1
         try:
             if self._server is not None:
                 noted = self._server.starting if self._restarting is not None else None  # before the restart
-                await self._server.note_launch(on_disk=on_disk, running=running)
+                await self._server.note_launch(on_disk=on_disk, running=running, started_at=started_at)
                 if deadline is not None and time.monotonic() > deadline:
                     self._server.starting = noted or UNKNOWN
             if self._extension is not None and not self._extension.knows_running:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from .watched_package import WatchedPackage
 
 
+CLOCK_SECONDS = 0.1  # systems know the time of a start less exactly than that of a build
+
+
 class PackageLimits(Value):
     read_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
     build_seconds: float = 300.0  # a large project, from scratch
@@ -110,12 +113,14 @@ class PackageState:
 
     # What runs.
 
-    async def note_launch(self, *, on_disk: str | None = None, running: str | None = None) -> None:
+    async def note_launch(
+        self, *, on_disk: str | None = None, running: str | None = None, started_at: float | None = None
+    ) -> None:
         """Determine the content of a process that is about to be started, or was, unless `running` is its digest.
 
-        `on_disk`: the digest of the sources when it was started, if that was before now.
+        `on_disk`: the digest of the sources when it was started, at `started_at`, if that was before now.
         """
-        await self._find_content(on_disk, running)
+        await self._find_content(on_disk, running, started_at)
         stored = self._stored.output if self._stored else ()
         try:
             await self.output.note_start(self.starting, stored, can_build=self._can_build)
@@ -123,10 +128,12 @@ class PackageState:
             self.starting = UNKNOWN
             log.warn(f"Which code the {self.package.role.value} starts with is not known: {error}")
 
-    async def _find_content(self, on_disk: str | None, running: str | None) -> None:
+    async def _find_content(self, on_disk: str | None, running: str | None, started_at: float | None) -> None:
         await self._refresh()
         if running is None and self._build is not None and self._stored is not None:
-            self.starting = self._stored.built
+            # A build of another process that ended since then may have written what this one had already read.
+            is_older = started_at is not None and self._stored.built_at > started_at - CLOCK_SECONDS
+            self.starting = UNKNOWN if is_older else self._stored.built
             return
         known = on_disk if running is None else running
         if known is not None and not self.package.addins:

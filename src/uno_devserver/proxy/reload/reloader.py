@@ -24,6 +24,7 @@ from ...protocol.jsonrpc import RpcError
 from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import ERROR, log
+from ...system.processes import process_started
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.server_command import server_name
@@ -325,7 +326,9 @@ class Reloader:
         """Tell the authority which code runs: it was launched before the authority was opened."""
         content, self._content = self._content, None
         if self._content_of is None:
-            await own.note_launch(on_disk=content)
+            pid = self._keeper.running.process_id if self._keeper.running else None
+            started_at = await run_in_thread(lambda: process_started(pid)) if pid is not None else None
+            await own.note_launch(on_disk=content, started_at=started_at)
         else:
             if content is not None and self._content_of != plan.packages:  # the digest is that of other files
                 content = None if self._was_current else UNKNOWN
