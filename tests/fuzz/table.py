@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from .target import Target
-from .targets import answers, build, edits, host, restore, sources, state, wire, workspace
+from .targets import answers, build, edits, host, oauth, remote, restore, sources, state, wire, workspace
 
 TARGETS: tuple[Target, ...] = (
     *wire.TARGETS,
     *answers.TARGETS,
+    *remote.TARGETS,
+    *oauth.TARGETS,
     *build.TARGETS,
     *workspace.TARGETS,
     *sources.TARGETS,

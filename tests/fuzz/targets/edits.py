@@ -12,13 +12,15 @@ import yaml
 
 from uno_devserver.instances.csproj_user import NotUnderstood, merged
 from uno_devserver.msbuild.xml import XmlProblem, parse_xml
+from uno_devserver.setup import client_cli
 from uno_devserver.setup.config_file import decode_text, encode_text
 from uno_devserver.setup.edits import json_document, toml_document, toml_edit, yaml_document  # noqa: F401  # instrumented
 from uno_devserver.setup.edits.document import EditProblem, open_document
+from uno_devserver.setup.entry_command import own_arguments
 from uno_devserver.setup.profiles import Format
 from uno_devserver.system import jsonc, toml
 
-from ..documents import BUILT, RAW
+from ..documents import BUILT, RAW, document
 from ..pieces import Pieces
 from ..target import Target, told
 
@@ -228,6 +230,40 @@ USER_SEEDS = (
 )
 
 HELD = "put and removed gives the same bytes, all else means the same to another reader"
+# --- what clients say, and what their entries start -------------------------------------------------------------------
+
+SERVERS = {"uno": {"uno", "UnoApp"}, "app": {"app"}}
+
+
+def check_client_answer(data: bytes) -> None:
+    """Which servers a client sees, and some lines of what it said, none of them long."""
+    printed = data[1:] if data[:1] == RAW else document(data[1:], ANSWER_NAMES, ANSWERS)
+    sees, said = client_cli._heard(client_cli._plain(printed), SERVERS)
+    assert sees.keys() == SERVERS.keys()
+    assert len(said) <= client_cli.MAX_LINES + len(SERVERS)
+    assert all(len(line) <= client_cli.MAX_LINE for line in said)
+
+
+ANSWER_NAMES = ("name", "id", "uno", "app", "status", "servers")
+ANSWERS = ('"uno"', '{"uno": {"status": "connected"}}', '[{"name": "app", "enabled": true}]', '"UnoApp"')
+ENTRY_WORDS = (
+    "uno-devserver", "uno_devserver", "uvx", "uv", "tool", "run", "dnx", "dotnet", "python", "-m", "--from", "-c",
+    "bash", "cmd", "/c", "env", "A=b", "-W", "--", "-y", "uno-devserver==1.0", "Uno.DevServer@1", "--yes",
+    "exec", "C:\\x.cmd", "", "'uno-devserver --mcp-app'", '"', "uno-devserver --mcp-app", "powershell", "-Command", "é",
+    "wsl", "/usr/bin/env",
+)  # fmt: skip
+
+
+def check_entry_command(data: bytes) -> None:
+    """The arguments that a command gives to this program, or None: it starts another one."""
+    words = tuple(ENTRY_WORDS[byte % len(ENTRY_WORDS)] for byte in data[:12])
+    text = data[12:].decode("utf-8", "replace")
+    for line in (words, (*words, text), (text,), ("bash", "-c", text)):
+        found = own_arguments(line)
+        assert found is None or all(isinstance(word, str) for word in found)
+    assert own_arguments(("uno-devserver", *words)) == words
+
+
 TARGETS = (
     Target(
         "edit-json",
@@ -281,8 +317,38 @@ TARGETS = (
         check_user_file,
         lambda: USER_SEEDS,
         (
-            "<PropertyGroup>", "</PropertyGroup>", "<UnoRemoteControlPort>", "</UnoRemoteControlPort>", "<Project>",
-            "</Project>", "<UnoRemoteControlPort/>", "<!--", "-->", "<![CDATA[", "]]>", "<?x ?>", "Condition=''",
+            "<PropertyGroup>",
+            "</PropertyGroup>",
+            "<UnoRemoteControlPort>",
+            "</UnoRemoteControlPort>",
+            "<Project>",
+            "</Project>",
+            "<UnoRemoteControlPort/>",
+            "<!--",
+            "-->",
+            "<![CDATA[",
+            "]]>",
+            "<?x ?>",
+            "Condition=''",
         ),
     ),
-)  # fmt: skip
+    Target(
+        "client-answers",
+        "which servers a client sees, and some lines of what it said",
+        check_client_answer,
+        lambda: [
+            RAW + b"uno: ok \x1b[32mConnected\x1b[0m\napp  not trusted\n",
+            RAW + b'warning\n{"uno": {"status": "connected"}}',
+            *(BUILT + BUILT + bytes(range(start, start + 40)) for start in range(0, 90, 30)),
+        ],
+        ("uno", "UnoApp", "app", "\n", "\x1b[0m", "\x1b]", "\x07", "{", "[", '"name":', "/", "[error]"),
+    ),
+    Target(
+        "entry-commands",
+        "the arguments that a command gives to this program, or it starts another one",
+        check_entry_command,
+        lambda: [bytes(range(start, start + 12)) + b"uvx 'uno-devserver' && x" for start in range(0, 40, 6)],
+        (*(word for word in ENTRY_WORDS if word.isprintable()), "&&", ";", "$(", "'", " "),
+        200,
+    ),
+)

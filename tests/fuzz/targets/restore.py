@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shutil
+import zipfile
 from functools import cache
 from pathlib import Path
 
 from support.golden import GOLDEN
+from uno_devserver.cli import addin
 from uno_devserver.discovery import msbuild_query, nuget_version
 from uno_devserver.discovery.assets import read_assets
 from uno_devserver.discovery.manifest import read_manifest
@@ -15,15 +19,17 @@ from uno_devserver.discovery.nuget import PackageFolders, package_folders
 from uno_devserver.discovery.packages import read_sdk_packages
 from uno_devserver.discovery.project_info import framework_properties, read_project
 from uno_devserver.discovery.restore import read_generated, restore_issues, select_imports
+from uno_devserver.issues import UserError
 from uno_devserver.msbuild import evaluation, functions  # noqa: F401  # to be instrumented
 from uno_devserver.msbuild.project_files import ProjectFileCache
 from uno_devserver.system import jsonc
 from uno_devserver.system.files import FileProblem, decode
 from uno_devserver.system.folders import Folders
 
-from ..documents import WORDS, document, raw
+from ..documents import BUILT, RAW, WORDS, document, raw
+from ..pieces import Pieces
 from ..scratch import folder, put
-from ..target import Target
+from ..target import Target, told
 
 
 @cache
@@ -136,6 +142,44 @@ def check_project(data: bytes) -> None:
     assert all(issue.message for issue in restore_issues(project))
 
 
+def check_nupkg(data: bytes) -> None:
+    """What `addin check` says of a package; nothing is written outside of its folder, nor more than is read."""
+    package, checked = folder() / "a.nupkg", folder() / "nupkg" / "laid-out"
+    package.write_bytes(_zip(Pieces(data[1:])) if data[:1] == BUILT else data[1:])
+    shutil.rmtree(checked.parent, ignore_errors=True)
+    checked.mkdir(parents=True)
+    try:
+        addin._lay_out(str(package), str(checked))
+    except UserError as error:
+        told(error, str(package))
+    assert [path.name for path in checked.parent.iterdir()] == ["laid-out"]
+    found = addin._result(str(package), addin._Check(str(checked), "Acme"))
+    json.dumps(found.data)
+
+
+def _zip(pieces: Pieces) -> bytes:
+    files = {
+        "".join(pieces.choice(NUPKG_NAMES) for _ in range(1 + pieces.number(3))): pieces.choice(NUPKG_CONTENTS)
+        for _ in range(1 + pieces.number(5))
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, text in files.items():
+            package.writestr(zipfile.ZipInfo(name), text)
+    return content.getvalue()
+
+
+NUPKG_NAMES = (
+    "devserver-addin.json", "Acme.nuspec", "buildTransitive/Acme.targets", "build/net8.0/Acme.props", "tools/a.dll",
+    "../", "..%2f", "%5C..%5C", "/", "a/" * 30, "x", "%00", "\\", ".", "é", "%ff",
+)  # fmt: skip
+NUPKG_CONTENTS = (
+    b"", b"MZ", b"<x", b'{"version": 1, "addins": [{"entryPoint": "tools/a.dll"}]}',
+    b"<package><metadata><id>Acme</id><version>1.0</version></metadata></package>",
+    b'<Project><ItemGroup><UnoRemoteControlAddIns Include="..\\tools\\a.dll" /></ItemGroup></Project>',
+)  # fmt: skip
+
+
 def project_seeds() -> list[bytes]:
     cache_file = restored("project.nuget.cache")[:4]
     return [
@@ -219,5 +263,16 @@ TARGETS = (
         project_seeds,
         PROJECT_WORDS,
         4000,
+    ),
+    Target(
+        "nupkg",
+        "what is wrong is said, and nothing is written outside of its folder",
+        check_nupkg,
+        lambda: [
+            *(BUILT + bytes(range(start, start + 20)) for start in range(0, 40, 5)),
+            BUILT + bytes([3, 0, 0, 3, 0, 1, 4, 0, 4, 1, 0, 2, 5]),
+            RAW + _zip(Pieces(bytes([3, 0, 0, 3, 0, 1, 4, 0, 4, 1, 0, 2, 5]))),
+        ],
+        ("PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "../", "%2f", "\\"),
     ),
 )

@@ -1,22 +1,43 @@
-"""Which files are the code: manifests, TypeScript's configuration and imports, patterns."""
+"""Which files are the code: manifests of each language, TypeScript's configuration and imports, patterns, commands."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
+from support.machine import DATA_HOME
 from uno_devserver.hotreload.build_command import build_of
+from uno_devserver.hotreload.sources import dotnet, python_dependencies  # noqa: F401  # to be instrumented
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.globs import Globs
+from uno_devserver.hotreload.sources.go import main_package
 from uno_devserver.hotreload.sources.typescript import program  # noqa: F401  # to be instrumented
 from uno_devserver.hotreload.sources.typescript.imports import scan
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+from uno_devserver.msbuild import expressions
+from uno_devserver.system.run import RunOutcome
+from uno_devserver.workspace import dotnet_answers
+from uno_devserver.workspace.command_package import (
+    OutsideRepository,
+    followed_manifests,
+    package_of,
+    script_watcher,
+    started_files,
+)
 from uno_devserver.workspace.config import read_config
+from uno_devserver.workspace.dotnet_command import dotnet_command
+from uno_devserver.workspace.dotnet_project import read_project
+from uno_devserver.workspace.server_command import without_own_reload
 
 from ..documents import BUILT, RAW, WORDS, document
 from ..pieces import Pieces
 from ..scratch import folder, put
-from ..target import Target
+from ..target import Target, told
+from .build import BOUNDS, XML_WORDS
 from .workspace import check_server
 
 # --- manifests --------------------------------------------------------------------------------------------------------
@@ -97,6 +118,187 @@ def manifest_seeds() -> list[bytes]:
     return [b"\1" + RAW + package, b"\0" + RAW + python, b"\1" + BUILT + bytes(range(40)), *built]
 
 
+# --- npm, Python and Go projects that use others ----------------------------------------------------------------------
+
+PARTS = b"\n\xff\n"  # between the files of an input
+
+
+def check_projects(data: bytes) -> None:
+    """Files that can be watched, and what is wrong is said, whatever the files around the package say."""
+    layout = LAYOUTS[data[0] % len(LAYOUTS)] if data else LAYOUTS[0]
+    parts = data[1:].split(PARTS)
+    for number, name in enumerate(layout):
+        put(name, parts[number] if number < len(parts) else b"")
+    _check_sources(str((folder() / layout[0]).parent))
+    if layout is LAYOUTS[-1]:
+        main_package(str(folder() / "go/server/program"), str(folder() / "go/server"))
+
+
+# By language: the manifest of the server, then the other files that decide.
+LAYOUTS = (
+    ("npm/server/package.json", "npm/yarn.lock", "npm/lib/package.json", "npm/.git/HEAD", "npm/lib/index.js"),
+    (
+        *("python/server/pyproject.toml", "python/server/requirements.txt", "python/pyproject.toml"),
+        *(f"python/.venv/lib/python3.11/site-packages/{name}" for name in ("x-1.dist-info/direct_url.json", "x.pth")),
+        *("python/x/pyproject.toml", "python/.venv/pyvenv.cfg", "python/.git/HEAD"),
+    ),
+    ("go/server/go.mod", "go/server/main.go", "go/go.work", "go/lib/go.mod", "go/server/program", "go/.git/HEAD"),
+)
+YARN_LOCK = b'"lib@workspace:*":\n  version: 0\n  resolution: "lib@workspace:lib"\n'
+DIRECT_URL = b'{"url": "file:///dev/shm/x", "dir_info": {"editable": true}}'
+GO_MOD = b"module example.com/a\n\nrequire (\n\texample.com/lib v1.0.0 // c\n)\nreplace example.com/lib => ../lib\n"
+GO_MAIN = b'package main\n\nimport _ "embed"\n\n//go:embed all:static/*.txt "a b" `c`\nvar x string\n'
+GO_WORK = b"go 1.22\nuse (\n\t./server\n\t./lib\n)\n"
+_INFO = b"\t".join((b"path", b"example.com/a")) + b"\nmod\texample.com/a\t(devel)\nbuild\t-compiler=gc\n"
+GO_PROGRAM = (
+    b"\x7fELF".ljust(16, b"\0") + b"\xff Go buildinf:\x08\x02".ljust(32, b"\0") + b"\x08go1.22.0"
+    + bytes([len(_INFO) + 32]) + b"m" * 16 + _INFO + b"m" * 16
+)  # fmt: skip
+
+
+def project_seeds() -> list[bytes]:
+    package = (
+        b'{"name": "a", "dependencies": {"lib": "workspace:*"}, "exports": {".": {"types": "x", "default": "./i"}}}'
+    )
+    library = b'{"name": "lib", "main": "dist/index.js", "scripts": {"build": "tsc"}}'
+    python = b'[project]\nname = "a"\ndependencies = ["x @ file:../x", "y"]\n[tool.uv.sources]\ny = {path = "../x"}\n'
+    workspace = b'[tool.uv.workspace]\nmembers = ["*"]\nexclude = ["b"]\n[tool.uv.sources]\nx = {workspace = true}\n'
+    requirements = b"-e ../x\n--editable=file:../x[a]\n-r requirements.txt\n-r ../x/r.txt\n"
+    name = b'[project]\nname = "x"\n'
+    return [
+        b"\0" + PARTS.join((package, YARN_LOCK, library)),
+        b"\1" + PARTS.join((python, requirements, workspace, DIRECT_URL, b"/dev/shm\nimport x\n", name)),
+        b"\2" + PARTS.join((GO_MOD, GO_MAIN, GO_WORK, b"module example.com/lib\n", GO_PROGRAM)),
+    ]
+
+
+PROJECT_WORDS = (
+    *("-e ", "-r ", "--editable=", "file:", "file://", "../x", "@", "${PROJECT_ROOT}", "%00", "[tool.uv.workspace]"),
+    *("replace ", "=>", "require ", "use ", "module ", "(", ")", "//go:embed ", "all:", "`", PARTS, "@workspace:"),
+    *("\xff Go buildinf:", '"editable": true', 'resolution: "', "../", "**", "\t", "/", "."),
+)
+
+
+# --- .NET -------------------------------------------------------------------------------------------------------------
+
+CSHARP = b'#:sdk Microsoft.NET.Sdk.Web\n#:property OutputType=Exe\n#:project ../lib\nConsole.WriteLine("a");\n'
+DOTNET_WORDS = (
+    '<Project Sdk="Microsoft.NET.Sdk">', "<PropertyGroup>", "</PropertyGroup>", "<ItemGroup>", "</ItemGroup>",
+    "<TargetFramework>net8.0</TargetFramework>", "<TargetFrameworks>net8.0;net10.0-ios</TargetFrameworks>",
+    "<OutputType>Exe</OutputType>", "<OutputPath>$(A)%00</OutputPath>", '<Compile Include="**/*.cs" Exclude="a.cs"/>',
+    '<None Include="*.json" CopyToOutputDirectory="Always" />', '<ProjectReference Include="..\\lib\\lib.csproj" />',
+    "<AssemblyName>..\\x</AssemblyName>", "<RunCommand>$(TargetPath)</RunCommand>", '<RunArguments>"a b</RunArguments>',
+    '<Import Project="..\\Directory.Build.props" />', "<MSBuildProjectExtensionsPath>x</MSBuildProjectExtensionsPath>",
+    "<EnableDefaultItems>false</EnableDefaultItems>", "<UseAppHost>false</UseAppHost>", "</Project>", "#:project ",
+    "#:property ", "#:sdk ", "#!", '<Sdk Name="x" />',
+)  # fmt: skip
+SETTINGS_NAMES = (
+    "profiles",
+    "commandName",
+    "commandLineArgs",
+    "applicationUrl",
+    "environmentVariables",
+    "A",
+    "Project",
+)
+ANSWER_NAMES = (
+    *("Properties", "Items", *dotnet_answers.PROPERTIES, *dotnet_answers.ITEMS, "ProjectReference", "FullPath"),
+    *("CopyToOutputDirectory", "key", "agrees", "names", "sources", "references", "target", "command", "arguments"),
+)
+
+
+def check_dotnet(data: bytes) -> None:
+    """Files that can be watched and a command that can be started, whatever projects, profiles and the SDK say."""
+    projects, _, rest = data[1:].partition(PARTS)
+    settings, _, answer = rest.partition(PARTS)
+    path = put(
+        "net/server/App.csproj", Pieces(projects).joined(DOTNET_WORDS).encode() if data[:1] == BUILT else projects
+    )
+    put("net/server/Program.cs", CSHARP)
+    put("net/Directory.Build.props", projects if data[:1] == BUILT else b"<Project />")
+    put("net/lib/lib.cs", projects)
+    put("net/.git/HEAD", b"")
+    put(
+        "net/server/Properties/launchSettings.json", document(settings, SETTINGS_NAMES, ('"Project"', '"%A%"', '"a b"'))
+    )
+    said = document(
+        answer, ANSWER_NAMES, (json.dumps(path), '"net8.0"', '"net8.0;net9.0"', '"Always"', '[{"FullPath": "x"}]')
+    )
+    environ = {"PATH": "/nowhere", DATA_HOME: str(folder()), "A": "b"}
+    with patch.multiple(expressions, **BOUNDS):  # type: ignore[call-overload]
+        project = read_project(path, environ)
+        _check_sdk_answer(project, environ, said)
+        for is_built in (True, False):
+            line = dotnet_command(path, ("a",), environ, is_built=is_built)
+            for word in (*line.line, *(text for pair in line.environment for text in pair)):
+                assert "\0" not in word
+                os.fsencode(word)
+        _check_sources(os.path.dirname(path))
+        _check_sources(os.path.join(os.path.dirname(os.path.dirname(path)), "lib"))
+
+
+def _check_sdk_answer(project: Any, environ: dict[str, str], said: bytes) -> None:
+    """What the SDK prints is taken or refused, and so is what was stored of it."""
+    try:
+        answer = json.loads(said)
+    except (ValueError, RecursionError):
+        answer = {}
+    answer = answer if isinstance(answer, dict) else {}
+    outcome = RunOutcome(0, b"MSBuild said something\n" + said)
+    stored = dotnet_answers._path(project, environ)
+    put(
+        os.path.relpath(stored, folder()), json.dumps({**answer, "key": dotnet_answers._key(project, environ)}).encode()
+    )
+    dotnet_answers.stored_answer(project, environ)
+    with (
+        patch.object(dotnet_answers, "run", lambda *_, **__: outcome),
+        patch.object(dotnet_answers, "find_program", lambda *_: sys.executable),
+        patch.object(dotnet_answers, "sdk_can_be_asked", lambda _: True),
+    ):
+        os.remove(stored)
+        (answered,) = dotnet_answers.SdkQuestions(environ).answers([project])
+        assert all("\0" not in path for path in answered.sources)
+
+
+# --- typed commands ---------------------------------------------------------------------------------------------------
+
+COMMAND_WORDS = (
+    "npm", "pnpm", "yarn", "bun", "node", "npx", "uv", "python", "go", "dotnet", "run", "exec", "start", "workspace",
+    "-w", "--workspace=sub", "--filter", "--package=sub", "--", "-C", "sub", "./sub", "../x", ".", "/", "", "-", "=",
+    "src/a.ts", "index.js", "-m", "--watch", "watch", "tsx", "nodemon", "--reload", "--reload-dir", "-r", "env", "A=b",
+    "a b", "é", "\udcff", "~", "$(x)", "-" * 50,
+)  # fmt: skip
+
+
+def check_commands(data: bytes) -> None:
+    """Which files a command starts and which package it belongs to, in the repository; or a sentence."""
+    count = data[0] % 8 if data else 0
+    line = tuple(COMMAND_WORDS[byte % len(COMMAND_WORDS)] for byte in data[1 : 1 + count])
+    put("typed/.git/HEAD", b"")
+    put("typed/src/a.ts", b"")
+    put("typed/package.json", document(data[1 + count :], SCRIPT_NAMES, SCRIPT_VALUES))
+    put("typed/sub/package.json", b'{"name": "sub", "scripts": {"start": "node ."}, "main": "x"}')
+    put("typed/sub/pyproject.toml", b'[project]\nname = "sub"\n')
+    root = str(folder() / "typed")
+    for path in (*started_files(line, root), *followed_manifests(line, root)):
+        os.path.exists(path)
+    script_watcher(line, root)
+    assert without_own_reload(line)[:1] == line[:1]
+    try:
+        package = package_of(line, root)
+    except OutsideRepository as refusal:
+        told(refusal)
+    else:
+        assert package == root or package.startswith(root + os.sep)
+
+
+SCRIPT_NAMES = ("name", "scripts", "start", "prestart", "dev", "main", "bin", "watch", "exec", "dependencies")
+SCRIPT_VALUES = (
+    '{"start": "node src/a.ts"}', '"tsx watch src/a.ts"', '"npm run start"', '"yarn workspace sub start"',
+    '"nodemon \\u0000"', '"node \\u0000.js"', '"env A=b node \\"a b\\""', '"node \'"', '"a && b"', '"\\ud800 x"',
+)  # fmt: skip
+
+
 # --- TypeScript -------------------------------------------------------------------------------------------------------
 
 TS_NAMES = (
@@ -158,6 +360,13 @@ def _above(path: str) -> Iterator[str]:
 TS_SEED = b'{"extends": "./base.json", "compilerOptions": {"paths": {"a/*": ["./src/*"]}}, "include": ["src/**/*"]}'
 IMPORT_SEED = b"import a, {b} from './a';\nexport * from \"b\"; const c = require('c') // d\n"
 COMMENTS_SEED = bytes([0, *[12] * 30, 16, *[12] * 3, 29, 34])  # between an import and what it never names
+DOTNET_SEED = "".join(DOTNET_WORDS[place] for place in (0, 1, 5, 7, 2, 3, 9, 10, 11, 4, 19)).encode()
+DOTNET_ORDERS = ([0, 1, 6, 2, 19], [0, 1, 5, 7, 8, 12, 2, 19], [0, 3, 9, 10, 4, 1, 13, 14, 2, 19], list(range(25)))
+LAUNCH_SEED = b'{"profiles": {"a": {"commandName": "Project", "commandLineArgs": "--x", "applicationUrl": "http://a"}}}'
+ANSWER_SEED = (
+    b'{"Properties": {"TargetFramework": "net8.0", "TargetFrameworks": "", "TargetPath": "/a.dll", "RunCommand": "/a"},'
+    b' "Items": {"Compile": [{"FullPath": "/x/a.cs"}], "ProjectReference": []}}'
+)
 HOSTILE_SEED = b"*a" * 12 + b"b\n" + b"**/a/" * 12 + b"b\n" + b"a" * 40 + b"/a" * 40
 
 TARGETS = (
@@ -167,6 +376,41 @@ TARGETS = (
         check_manifests,
         manifest_seeds,
         (*WORDS, *PYPROJECT_WORDS, *(f'"{name}"' for name in PACKAGE_NAMES)),
+    ),
+    Target(
+        "used-packages",
+        "of npm, Python and Go: files that can be watched, and what is wrong is said",
+        check_projects,
+        project_seeds,
+        PROJECT_WORDS,
+    ),
+    Target(
+        "dotnet-projects",
+        "files that can be watched, a command that can be started, whatever the SDK says",
+        check_dotnet,
+        lambda: [
+            RAW + PARTS.join((DOTNET_SEED, RAW + LAUNCH_SEED, RAW + ANSWER_SEED)),
+            RAW + PARTS.join((CSHARP, BUILT + bytes(range(30)), BUILT + bytes(range(90)))),
+            *(BUILT + PARTS.join((bytes(order), RAW, BUILT + bytes(order))) for order in DOTNET_ORDERS),
+        ],
+        (*WORDS, *DOTNET_WORDS, *XML_WORDS[:13], *(f'"{name}"' for name in ANSWER_NAMES)),
+        1000,
+    ),
+    Target(
+        "typed-commands",
+        "the files that it starts and its package, in the repository, or a sentence",
+        check_commands,
+        lambda: [
+            b"\2\0\x0c" + RAW + b'{"scripts": {"start": "tsx watch src/a.ts"}}',
+            b"\3\2\x0d\x14" + RAW + b"{}",
+            b"\2\4\x1c" + RAW + b'{"name": "a"}',
+            *(
+                bytes([5, *range(start, start + 5)]) + BUILT + bytes(range(start, start + 40))
+                for start in range(0, 40, 4)
+            ),
+        ],
+        (*WORDS, *(f'"{name}"' for name in SCRIPT_NAMES), *SCRIPT_VALUES),
+        500,
     ),
     Target(
         "tsconfig",

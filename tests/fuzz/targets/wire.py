@@ -26,13 +26,19 @@ from uno_devserver.protocol.http.request_reader import RequestReader
 from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.protocol.lines import LineSplitter, LineTooLong
 from uno_devserver.protocol.peer_info import ClientInfo
+from uno_devserver.proxy.calls.era_translation import (
+    error_for_handshake_client,
+    for_handshake_client,
+    for_modern_client,
+)
 from uno_devserver.proxy.front.first_answers import Front
+from uno_devserver.proxy.lists.merge import Offered, ServerOffer, combined, entries, merged
 from uno_devserver.proxy.options import ProxyOptions
-from uno_devserver.proxy.own_tools import CAPABILITIES
+from uno_devserver.proxy.own_tools import CAPABILITIES, OwnToolFacts
 from uno_devserver.proxy.state import ProxyState
 
 from ..documents import BUILT, RAW, WORDS, document
-from ..pieces import UNCUT, cut_and_data
+from ..pieces import UNCUT, Pieces, cut_and_data
 from ..target import Target, told
 
 METHODS = (
@@ -258,6 +264,72 @@ def message_seeds() -> list[bytes]:
     ]
 
 
+def check_eras(data: bytes) -> None:
+    """Each result and each error has a form for clients of the other era, which can be written."""
+    try:
+        messages = read_messages(document(data, NAMES, VALUES))
+    except Garbage:
+        return
+    for message in messages:
+        try:
+            result = result_in(message)
+        except jsonrpc.RpcError as error:
+            other = error_for_handshake_client(error, "resources/read", {"uri": "a"})
+            json.loads(jsonrpc.error_message(1, other), parse_int=float)
+            continue
+        for method in ("tools/list", "tools/call"):
+            for translated in (for_modern_client(result), for_handshake_client(result, method)):
+                jsonrpc.result_message(1, translated)
+
+
+# --- several servers --------------------------------------------------------------------------------------------------
+
+ENTRY_NAMES = (
+    "a",
+    "one_a",
+    "main_a",
+    "",
+    "é",
+    "uno_health",
+    "mcpStatus",
+    "x" * 62,
+    "one_" + "x" * 58,
+    "a" * 100,
+    "\ud800",
+)
+ENTRY_TEXTS = (b'{"name":"%s","x":[1]}', b'{"name":"%s","y":1e400}', b'{"z":"\\ud800"}', b"{", b"[" * 2000)
+
+
+def check_lists(data: bytes) -> None:
+    """One list of several servers: each name once, each leads to the server that has it, and keeps doing so."""
+    pieces = Pieces(data)
+    given: dict[tuple[str, str], tuple[str, str]] = {}
+    facts = OwnToolFacts(pieces.flag(), pieces.flag(), pieces.flag(), pieces.flag(), pieces.flag(), pieces.flag())
+    before: dict[str, tuple[str, str]] = {}
+    for _ in range(2):
+        servers = [ServerOffer(name, _offered(pieces), pieces.flag()) for name in ("one", "two", "x" * 32)]
+        offered, routes, _hidden = combined(_offered(pieces), servers, given)
+        for kind, to in (("tools", routes.tools), ("prompts", routes.prompts)):
+            listed = [name for name, _ in getattr(offered, kind)]
+            assert sorted(listed) == sorted(to)
+            assert len(set(to.values())) == len(to), "two names for one"
+        assert all(before.get(name, place) == place for name, place in routes.tools.items()), "a name has moved"
+        before.update(routes.tools)
+        lists, _own = merged(offered, facts)
+        if not pieces.left:
+            assert all(text.startswith(b"[") for text in (lists.tools, lists.resources, lists.templates, lists.prompts))
+
+
+def _offered(pieces: Pieces) -> Offered:
+    def some() -> tuple[tuple[str, bytes], ...]:
+        return entries(
+            (name, pieces.choice(ENTRY_TEXTS).replace(b"%s", name.encode("utf-8", "replace")))
+            for name in (pieces.choice(ENTRY_NAMES) for _ in range(pieces.number(5)))
+        )
+
+    return Offered(some(), some(), some(), some())
+
+
 # --- HTTP and events --------------------------------------------------------------------------------------------------
 
 
@@ -449,6 +521,20 @@ TARGETS = (
         check_built_upstream_message,
         lambda: [RAW + seed for seed in message_seeds()] + [BUILT + bytes(range(60))],
         JSON_WORDS,
+    ),
+    Target(
+        "eras",
+        "each result has a form for clients of the other era",
+        check_eras,
+        lambda: [RAW + seed for seed in message_seeds()] + [BUILT + bytes(range(60))],
+        (*JSON_WORDS, '"resultType"', '"ttlMs"', '"cacheScope"', '"io.modelcontextprotocol/serverInfo"'),
+    ),
+    Target(
+        "several-lists",
+        "each name once, and it stays with the server that has it",
+        check_lists,
+        lambda: [bytes(range(start, start + 120)) for start in range(0, 130, 13)],
+        max_bytes=300,
     ),
     Target(
         "http-requests",

@@ -8,14 +8,25 @@ import os
 from support.golden import GOLDEN
 from uno_devserver.discovery.dotnet_roll_forward import choose_sdk
 from uno_devserver.discovery.nuget import PackageFolders
+from uno_devserver.protocol.http.client import split_url
 from uno_devserver.system import jsonc
-from uno_devserver.system.files import decode
-from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.system.files import FileProblem, decode
+from uno_devserver.system.text import (
+    VisibleOutput,
+    one_line,
+    shown_variable,
+    shown_words,
+    variable_to_agree_to,
+    words_to_agree_to,
+)
+from uno_devserver.workspace.config import MOST_SERVERS, SERVER_NAME, Config, read_config
+from uno_devserver.workspace.env_file import read_env_file
 from uno_devserver.workspace.global_json import read_global_json
 from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
 from uno_devserver.workspace.solutions import read_solution
 
 from ..documents import BUILT, RAW, WORDS, document, raw
+from ..pieces import Pieces
 from ..scratch import folder, put
 from ..target import Target, told
 
@@ -133,6 +144,104 @@ def check_server(config: Config) -> None:
             os.fsencode(word)
 
 
+def check_servers(data: bytes) -> None:
+    """Each entry of `servers` can be started or connected to, under a name that tools may have; others are told."""
+    text = document(data, (*SERVER_NAMES, *CONFIG_NAMES), (*SERVER_VALUES, *CONFIG_VALUES))
+    if data[:1] == BUILT:
+        text = b'{"servers": ' + text + b"}"
+    path = put("ws/.devtools/host.config.jsonc", text)
+    put("ws/server/package.json", b'{"name": "a", "main": "a.js"}')
+    config = read_config(path)
+    assert len({entry.name for entry in config.servers}) == len(config.servers) <= MOST_SERVERS
+    for entry in config.servers:
+        assert entry.name
+        assert SERVER_NAME.fullmatch(entry.name)
+        assert read_config(path, entry.name) == entry
+        if entry.connects_only:
+            assert entry.server
+            try:
+                split_url(entry.server.url or "")
+            except ValueError as error:  # the name of a host may be too long; the start says so
+                told(error)
+        for tool in ("", "a", "forecast_" + "a" * 50):
+            entry.tools.allows(tool)
+        if entry.server_folder is not None and not entry.connects_only:
+            check_server(entry)
+    for issue in config.issues:
+        assert path in issue.message
+
+
+SERVER_NAMES = ("servers", "one", "two", "main", "a b", "x" * 33, "url", "headers", "root", "cwd", "envFile", "standby",
+    "prefix", "tools", "build", "startupTimeout", "silenceTimeout", "watch", "concurrency")  # fmt: skip
+SERVER_VALUES = (
+    '"http://localhost:8000/mcp"', '"https://mcp.example/mcp"', '"http://[::1"', '"http://x y"', '"http://x:99999"',
+    '{"Authorization": "Bearer ${A}"}', '{"Host": "x"}', '"../server"', '"../../.env"', '"../.env"', "1000", "true",
+    '["*" , "[", "get_*", "' + "*a" * 25 + '"]', '"npm run build"', '"a && b"', '{"command": "x"}', "{}",
+    '{"url": "https://mcp.example/mcp", "headers": {"A": "${B}"}}', '{"root": "../server", "standby": true}',
+)  # fmt: skip
+SERVERS_SEED = (
+    b'{"mcpServerRoot": "..", "servers": {"one": {"command": "node", "args": ["x.js"], "standby": true,'
+    b' "prefix": true}, "two": {"url": "https://mcp.example/mcp", "tools": {"exclude": ["get_*"]}},'
+    b' "three": {"root": "../server"}}}'
+)
+
+VALUE = "s3cr3t-value"
+
+
+def say_no_value(text: str) -> None:
+    assert VALUE not in text, text
+
+
+def check_env_file(data: bytes) -> None:
+    """Variables that a process can get, each once; or a sentence that names the line and shows no value."""
+    text = Pieces(data[1:]).joined(ENV_WORDS).encode() if data[:1] == BUILT else data[1:]
+    path = put("env/.env", text)
+    try:
+        variables = read_env_file(path)
+    except FileProblem as problem:
+        told(problem, path)
+        say_no_value(str(problem))
+        return
+    assert len(dict(variables)) == len(variables)
+    for name, value in variables:
+        assert name
+        assert "=" not in name
+        assert "\0" not in name + value
+        os.fsencode(name + value)
+
+
+ENV_WORDS = (
+    "\n", "\r\n", " ", "\t", "#", "'", '"', "\\", "\\n", f"A={VALUE}", f"B='{VALUE}'", f'C="{VALUE}', "export ", "D=",
+    "=", "$A", "${A}", "-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw==", "\ufeff", "\0", "é",
+)  # fmt: skip
+
+
+def check_shown(data: bytes) -> None:
+    """A command and its variables as they are shown: as many words, and no key of a known kind or name."""
+    count = data[0] % 6 if data else 0
+    line = tuple(SHOWN_WORDS[byte % len(SHOWN_WORDS)] for byte in data[1 : 1 + count])
+    text = data[1 + count :].decode("utf-8", "replace")
+    for shown in (shown_words, words_to_agree_to):
+        assert len(shown((*line, text))) == len(line) + 1
+        assert not any(f"token={VALUE}" in word for word in shown(("x", *line)) if "$(" not in word)
+    for name in ("API_KEY", "NODE_OPTIONS", text[:20]):
+        shown_variable(name, text)
+        variable_to_agree_to(name, text, line)
+    assert VALUE not in shown_variable("API_KEY", VALUE)
+    one_line(text)
+    half = len(data) // 2
+    output = VisibleOutput()
+    said = output.decode(data[:half]) + output.decode(data[half:])
+    assert not any(letter in said for letter in "\0\x1b\x7f")
+
+
+SHOWN_WORDS = (
+    "node", "--token", f"--token={VALUE}", f"--api-token={VALUE}", "-H", "--header", f"Authorization: Bearer {VALUE}",
+    VALUE, f"https://user:{VALUE}@x/y", f"https://x/?key={VALUE}", "a.js", "-c", "$(x)", f"TOKEN={VALUE}", "'", "é",
+    "\udcff",
+)  # fmt: skip
+
+
 CONFIG_NAMES = (
     "$schema", "mcpServerRoot", "mcpServer", "command", "args", "env", "client", "hotReload", "enabled", "include",
     "exclude", "strategy", "serverName", "pipeline", "proxy", "inspector", "port", "extensionRoot", "readyPattern",
@@ -190,5 +299,35 @@ TARGETS = (
         check_config,
         lambda: raw(CONFIG_SEED),
         (*WORDS, *(f'"{name}"' for name in CONFIG_NAMES), *CONFIG_VALUES),
+    ),
+    Target(
+        "config-servers",
+        "each entry can be started or connected to, under a name that tools may have; the others are told",
+        check_servers,
+        lambda: raw(SERVERS_SEED, b'{"servers": {"a": {"url": "http://x/y", "command": "z"}, "main": {}, "": 1}}'),
+        (*WORDS, *(f'"{name}"' for name in SERVER_NAMES), *SERVER_VALUES),
+    ),
+    Target(
+        "env-files",
+        "variables that a process can get, or a sentence that shows no value",
+        check_env_file,
+        lambda: [
+            RAW + b"# c\nexport A=b c # d\nB='x\ny'\nC=\"\\n\\\\\"\n",
+            BUILT + bytes(range(23)),
+            BUILT + bytes([11, 0, 9, 0, 5, 0, 17, 0, 10]),
+        ],
+        tuple(word for word in ENV_WORDS if word.isprintable()),
+        500,
+    ),
+    Target(
+        "shown-texts",
+        "as many words as before, and no key of a known kind or name",
+        check_shown,
+        lambda: [
+            bytes([5, *range(start, start + 5)]) + b"--token=x https://u:p@h/?a=b \x1b[31mred\x1b[0m"
+            for start in range(12)
+        ],
+        (*(word for word in SHOWN_WORDS if word.isprintable()), "Bearer ", "://", "@", "sk-", "=", "\x1b["),
+        400,
     ),
 )
