@@ -22,6 +22,7 @@ from uno_devserver.host.app_launches import LaunchKey, LaunchMonitor, guid, regi
 from uno_devserver.host.assemblies import Assembly, assembly_reads, read_assembly
 from uno_devserver.host.remote_control.frames import Members
 from uno_devserver.host.routes import announce_launch
+from uno_devserver.protocol.http.messages import Request
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.system.event_loop import WorkQueue
 
@@ -359,6 +360,13 @@ async def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None
     assert len(known) == (status == 200)
     if status == 400:
         assert replies[0][2].endswith(".")
+
+
+@pytest.mark.parametrize(("path", "status"), [(MVID, 405), ("asm", 405), ("none", 404), (f"{MVID}/more", 404)])
+async def test_another_method_is_refused_where_there_is_something(path: str, status: int) -> None:
+    request = Request("POST", f"/applaunch/{path}", "", {}, b"")
+
+    assert (await announce_launch(request, LaunchMonitor(), assembly_reads())).status == status
 
 
 async def test_a_repeated_value_of_the_query_counts_with_all_its_values() -> None:

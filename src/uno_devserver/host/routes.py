@@ -93,14 +93,16 @@ class Busy(Exception):
 
 async def announce_launch(request: Request, launches: LaunchMonitor, reads: WorkQueue) -> Response:
     """Register a launch, by the module id of the app or by the path of its assembly."""
+    first, _, rest = request.path[len(APPLAUNCH) :].partition("/")
+    mvid = guid(_decoded(first) or "") if not rest else None
+    if mvid is None and first.lower() != _ASSEMBLY:
+        return Response(404)
     if request.method != "GET":
         return _only("GET")
-    first, _, rest = request.path[len(APPLAUNCH) :].partition("/")
     try:
-        if first.lower() == _ASSEMBLY:
+        if mvid is None:
             return await _by_assembly(request, rest, launches, reads)
-        mvid = guid(_decoded(first) or "") if not rest else None
-        return Response(404) if mvid is None else _by_mvid(request, mvid, launches)
+        return _by_mvid(request, mvid, launches)
     except BadRequest as bad:
         return Response(400, str(bad).encode("utf-8", "backslashreplace"), _TEXT)
     except Busy as busy:
@@ -173,11 +175,11 @@ def _is_debug(query: dict[str, str]) -> bool:
 
 async def rebind(request: Request, channel: IdeChannel, record_channel: RecordChannel) -> Response:
     """Bind the channel to the pipe that the path names; `record_channel` writes the present id into the registry."""
+    segment = request.path[len(IDE_CHANNEL) :].removesuffix("/")
+    if not segment or "/" in segment:
+        return Response(404)
     if request.method != "POST":
         return _only("POST")
-    segment = request.path[len(IDE_CHANNEL) :].rstrip("/")
-    if "/" in segment:
-        return Response(404)
     channel_id = _decoded(segment)
     if channel_id is None or not channel_id.strip():
         return Response(400, _body("channelId is required."), _JSON_UTF8)
