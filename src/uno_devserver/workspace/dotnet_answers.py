@@ -171,7 +171,7 @@ def _is_answer(answer: object) -> bool:
     properties, items = answer.get("Properties", {}), answer.get("Items", {})
     if not isinstance(properties, dict) or not isinstance(items, dict):
         return False
-    found = [item for each in items.values() for item in (each if isinstance(each, list) else [None])]
+    found: list[Any] = [item for each in items.values() for item in (each if isinstance(each, list) else [None])]
     if not all(isinstance(item, dict) and "FullPath" in item for item in found):
         return False
     return all(can_be_given(text) for texts in (properties, *found) for text in texts.values())
