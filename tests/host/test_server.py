@@ -328,7 +328,7 @@ def test_pages_that_are_isolated_can_load_its_answers(host: BundledHost) -> None
         ("GET", "/rc", 400),
         ("POST", "/rc", 405),
         ("HEAD", "/rc", 405),
-        ("POST", "/devserver/idechannel/", 400),
+        ("POST", "/devserver/idechannel/", 404),
     ],
 )
 def test_paths_ignore_case_and_a_last_slash(host: BundledHost, method: str, path: str, status: int) -> None:
