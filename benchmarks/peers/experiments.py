@@ -23,6 +23,7 @@ from benchmarks.peers.sessions import (
     last_words,
     memory,
     opened,
+    processor_time,
     started_server,
 )
 from benchmarks.proxy import CALL as DOUBLE
@@ -59,6 +60,7 @@ ROWS = (
     Row("call", "a call", "ms"),
     Row("added", "added to a call", "ms"),
     Row("rate", "calls with 32 in flight", "/s"),
+    Row("processor", "processor time of each of them", "ms"),
     Row("memory", "memory after the first call", "MB"),
     Row("worked", "memory after all calls", "MB"),
     Row("healed", "`kill -9` of its server → good call", "ms"),
@@ -166,9 +168,14 @@ def calls(peer: Peer, arena: Arena) -> Figures:
     session = arena.kept(peer, "call", lambda: OnPipes(peer.to_url(arena.url), HOME))
     assert isinstance(session, OnPipes)
     milliseconds = median(_block(session.ask))
+    begun, used = time.perf_counter(), processor_time(session)
     rate = session.in_flight("tools/call", DOUBLE, AT_ONCE, RATE_SECONDS)
+    answered = rate * (time.perf_counter() - begun)
+    used = processor_time(session) - used
     figures = {"call": milliseconds, "rate": rate, "worked": memory(session) / 1e6}
-    return figures if peer.name == ALONE else figures | {"added": milliseconds - arena.direct_call}
+    if peer.name == ALONE:  # there it would be the server's own
+        return figures
+    return figures | {"added": milliseconds - arena.direct_call, "processor": used * 1000 / answered}
 
 
 def healed(peer: Peer, arena: Arena) -> Figures:
@@ -256,7 +263,7 @@ EXPERIMENTS = (
     Experiment(launch, ("initialize", "list", "first", "memory")),
     Experiment(cold, ("cold",)),
     Experiment(cold_sdk, ("coldSdk",)),
-    Experiment(calls, ("call", "added", "rate", "worked")),
+    Experiment(calls, ("call", "added", "rate", "processor", "worked")),
     Experiment(healed, ("healed",)),
     Experiment(stood_by, ("stoodBy",)),
     Experiment(edit, ("edit",)),

@@ -218,22 +218,32 @@ def end(session: Session) -> None:
 
 
 def memory(session: Session) -> int:
-    process = psutil.Process(session.process.pid)
-    return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
+    return sum(each.memory_info().rss for each in _processes(session))
+
+
+def processor_time(session: Session) -> float:
+    """Seconds that its processes have worked."""
+    times = [each.cpu_times() for each in _processes(session)]
+    return float(sum(each.user + each.system for each in times))
 
 
 def started_server(session: Session, server: Command) -> psutil.Process:
     """The oldest process of that very command: its proxy, or a shell between them, has it as a part of its own, and
     one that stands by is younger.
     """
-    itself, found = psutil.Process(session.process.pid), []
-    for process in (itself, *itself.children(recursive=True)):
+    found = []
+    for process in _processes(session):
         with contextlib.suppress(psutil.NoSuchProcess):
             if process.cmdline() == server:
                 found.append(process)
     if not found:
         raise NoAnswer("its server does not run")
     return min(found, key=psutil.Process.create_time)
+
+
+def _processes(session: Session) -> list[psutil.Process]:
+    itself = psutil.Process(session.process.pid)
+    return [itself, *itself.children(recursive=True)]
 
 
 def _below(pid: int) -> list[psutil.Process]:
