@@ -248,7 +248,7 @@ class AddInSearch:
             if package.folder is None or package.folder in declared:
                 continue
             path = f"{package.folder}{os.sep}{MANIFEST_NAME}"
-            if not os.path.exists(path):
+            if not os.access(path, os.F_OK):  # hundreds of packages have none; `exists` takes twice as long to say so
                 continue
             manifest = read_manifest(package.folder, package.name, host_version)
             self.issues += manifest.issues

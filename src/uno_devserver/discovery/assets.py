@@ -67,7 +67,9 @@ class _Searched:
             stream, *libraries, f'\n        "{MANIFEST_NAME}"', f'\n        "{TOOLS}'
         )
         self.data = data = before + after
-        starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ') for name in _SECTIONS}
+        starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ', len(before)) for name in _SECTIONS}
+        if min(starts["packageFolders"], starts["project"]) < 0:
+            raise ValueError("NuGet writes both, after the libraries")
         starts["targets"] = data.find(b'\n  "targets": ', 0, 4096)
         starts["libraries"] = len(before)
         ordered = sorted(start for start in starts.values() if start >= 0)

@@ -334,7 +334,7 @@ def restore_issues(project: ProjectInfo) -> Iterator[Issue]:
         return  # the record of another project that shares the folder
     if b'"success": false' in head or b'"success":false' in head:
         yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
-    elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/")):
+    elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/") if b"\\" in files else files):
         names = ", ".join(missing)
         yield warning("RestoreStale", f"{project.path} asks for {names}, in a version that was not restored.")
     elif other := _other_framework(project):
