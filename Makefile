@@ -95,7 +95,7 @@ bench: $(STAMP) $(PROGRAMS)  ## measure everything, and other MCP proxies beside
 chaos: $(STAMP)  ## break everything on purpose, for half an hour (ARGS='--seed 7 --minutes 5')
 	$(BIN)/python tests/chaos/run.py $(SAVE) $(ARGS)
 
-fuzz: $(PROOF)  ## over a million hostile inputs to all parsers (ARGS='--target xml --seconds 60')
+fuzz: $(PROOF)  ## two million hostile inputs to all parsers (ARGS='--target xml --seconds 60')
 	$(BIN)/python tests/fuzz/run.py $(SAVE) $(ARGS)
 
 soak: $(STAMP)  ## an hour of calls, edits and restarts: nothing may grow (ARGS='--minutes 20 --seed 4')

@@ -29,6 +29,7 @@ from chaos.invariants import (
     outcome_of,
 )
 from chaos.upstreams.tools import EFFECTIVE, META, MODERN, READING, REPEATABLE
+from support.inspectors import InspectorClient
 
 NEWEST_HANDSHAKE = "2025-11-25"
 MOST_WAITING = 6  # calls under way; a client with more than these waits for an answer
@@ -78,6 +79,7 @@ class Client:
         *,
         modern: bool,
         seed: int,
+        prefixes: Sequence[str] = ("",),
     ) -> None:
         self.name = name
         self.tally = tally
@@ -86,7 +88,9 @@ class Client:
         self.stderr: deque[str] = deque(maxlen=60)
         self.health: dict[str, Any] = {}
         self.slow_until = 0.0
+        self.page: InspectorClient | None = None
         self._modern = modern
+        self._prefixes = prefixes
         self._random = random.Random(seed)
         self._ids = 0
         self._lock = threading.RLock()  # of the conversation
@@ -124,12 +128,12 @@ class Client:
         self._send({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params or {}})
         return request
 
-    def call(self, tool: str, pause: float = 0.0) -> Request:
+    def call(self, tool: str, pause: float = 0.0, prefix: str = "") -> Request:
         with self._lock:
             self.tally.calls += 1
             key = f"{self.name}-{self._ids + 1}"
         arguments = {"key": key, "pause": round(pause, 3)}
-        return self.ask("tools/call", {"name": tool, "arguments": arguments}, key=key, tool=tool)
+        return self.ask("tools/call", {"name": prefix + tool, "arguments": arguments}, key=key, tool=tool)
 
     def ask_health(self) -> Request:
         return self.ask("tools/call", {"name": HEALTH, "arguments": {"details": True}}, tool=HEALTH)
@@ -200,7 +204,7 @@ class Client:
                 continue
             what = chance.choices(list(REQUESTS), list(REQUESTS.values()))[0]
             if what in (READING, REPEATABLE, EFFECTIVE):
-                self.call(what, chance.uniform(0.0, LONGEST_PAUSE))
+                self.call(what, chance.uniform(0.0, LONGEST_PAUSE), chance.choice(self._prefixes))
             elif what in OWN_TOOLS:
                 self.ask("tools/call", {"name": what, "arguments": {}}, tool=what)
             else:

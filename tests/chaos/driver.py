@@ -11,11 +11,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from chaos.clients import Client
 from chaos.faults import inject
 from chaos.invariants import (
+    NEW_CODE,
+    NO_TOKENS,
     NOTHING_LEFT,
     RECOVERS,
     Broken,
@@ -25,9 +28,11 @@ from chaos.invariants import (
     outcome_of,
     strange_files,
 )
+from chaos.page import opens
 from chaos.plan import Fault
 from chaos.upstreams.tools import EFFECTIVE
 from chaos.world import World
+from chaos.worlds import SignedInWorld
 
 RECOVER_SECONDS = 90.0  # a Degraded proxy tries every five seconds; the rest is for a machine that is busy
 STEP_SECONDS = 0.02
@@ -49,6 +54,7 @@ class Driver:
         self._rounds = rounds
         self._stop = stop
         self._checked = 0.0
+        self._answered: Request
 
     def run(self) -> None:
         try:
@@ -111,28 +117,57 @@ class Driver:
         for client in list(world.clients):
             client.slow_until = 0.0
             self._wait(lambda client=client: self._works(client), began, client)  # type: ignore[misc]
+        self._expect_new_code()
         self.recoveries.append(time.monotonic() - began)
+        if isinstance(world, SignedInWorld):
+            self._renew(world)
         while any(client.conversation.awaits_any_from_before(began) for client in world.clients):
             self._pass(STEP_SECONDS)  # to what is overdue
         outcomes = list(world.tally.outcomes)
         self._found(broken_in_ledger(outcomes, world.ledger()))
 
-    def _works(self, client: Client) -> bool:
-        health, call = client.ask_health(), client.call(EFFECTIVE)
-        while health.answer is None or call.answer is None:
+    def _works(self, client: Client, *, helped: bool = True) -> bool:
+        health = client.ask_health()
+        calls = [client.call(EFFECTIVE, prefix=prefix) for prefix in self.world.prefixes]
+        while not all(request.answer for request in (health, *calls)):
             self._check()
             time.sleep(STEP_SECONDS)
-        connected = client.health.get("connectionState") == "Connected"
-        return connected and _is_done(call)
+        servers = client.health.get("servers", ())
+        states = [client.health.get("connectionState"), *(server["state"] for server in servers)]
+        self._answered = calls[0]
+        if states == ["Connected"] * len(self.world.prefixes) and all(map(_is_done, calls)):
+            return True
+        if helped:
+            self.world.help_user(client.health)
+        return False
 
-    def _wait(self, works: Callable[[], bool], began: float, client: Client) -> None:
+    def _wait(self, works: Callable[[], bool], began: float, client: Client, what: str = "") -> None:
         while not works():
             if time.monotonic() - began > RECOVER_SECONDS:
                 state = client.health.get("connectionState")
                 issues = client.health.get("issues")
-                text = f"{client.name} is {state} after {RECOVER_SECONDS:g} s; its issues: {issues}"
+                text = f"{what}{client.name} is {state} after {RECOVER_SECONDS:g} s; its issues: {issues}"
                 self._found([Broken(RECOVERS, text)])
             self._pass(ASK_SECONDS)
+
+    def _expect_new_code(self) -> None:
+        """All edits were before these calls, so their answers must be those of the code as it is now."""
+        world = self.world
+        for client in list(world.clients):
+            self._works(client)
+            answer = self._answered.answer or {}
+            if world.revision not in str(answer) and _is_done(self._answered):
+                self._found([Broken(NEW_CODE, f"{client.name}: {str(answer)[:300]} is not of {world.revision!r}")])
+            page = world.page(client)
+            if page is not None:
+                self._wait(partial(opens, page), time.monotonic(), client, "the page does not open; ")
+
+    def _renew(self, world: SignedInWorld) -> None:
+        """Nobody is needed for a token that expires."""
+        began = time.monotonic()
+        world.ask_authorization("expire")
+        for client in list(world.clients):
+            self._wait(lambda client=client: self._works(client, helped=False), began, client)  # type: ignore[misc]
 
     # --- the end
 
@@ -168,8 +203,17 @@ def left_over(world: World) -> list[Broken]:
     broken += [Broken(NOTHING_LEFT, f"unix socket {path}") for path in _sockets(world.root)]
     kept = [path for path in world.vendor.rglob("*") if not path.is_dir()]
     broken += strange_files(str(path.relative_to(world.vendor)) for path in kept)
+    broken += _told_tokens(world)
     new = world.workspace_files() - world.laid_out
     return broken + [Broken(NOTHING_LEFT, f"in the workspace: {name}") for name in sorted(new)]
+
+
+def _told_tokens(world: World) -> list[Broken]:
+    """The logs, and the files of our own folder but for those of the sign-ins, that have a token."""
+    tokens = [token.encode() for token in world.tokens()]
+    logs = [*world.root.glob("*.log"), *(path for path in world.state_files() if path.parent.name != "sign-ins")]
+    texts = {path: path.read_bytes() for path in logs} if tokens else {}
+    return [Broken(NO_TOKENS, str(path)) for path, text in texts.items() if any(token in text for token in tokens)]
 
 
 def _sockets(root: Path) -> list[str]:

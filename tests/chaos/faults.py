@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from chaos.clients import Client
+from chaos.page import PageWatch
 from chaos.plan import Fault
+from chaos.upstreams.authorization import REFUSE
 from chaos.world import World
-from chaos.worlds import HttpWorld, SharedWorld
+from chaos.worlds import ConfiguredWorld, FarWorld, SeveralWorld, SharedWorld, SignedInWorld
 
 T = TypeVar("T")
 
@@ -30,20 +32,45 @@ def inject(world: World, fault: Fault) -> None:
 
 
 def kill_server(world: World, fault: Fault) -> None:
-    if isinstance(world, HttpWorld):
-        world.kill_server()
-        world.later(fault.pick, world.restart_server)
-    elif (pid := chosen(world.servers(), fault)) is not None:
+    pid = chosen(world.servers(), fault)
+    if isinstance(world, FarWorld) and pid == world.far.pid:
+        world.kill_far()
+        world.later(fault.pick, world.restart_far)
+    elif pid is not None:
         world.signal(pid, signal.SIGKILL)
 
 
 def stop_server(world: World, fault: Fault) -> None:
     pid = chosen(world.servers(), fault)
-    if pid is None:
-        return
+    if pid is not None:
+        stop(world, pid, fault, goes_on=isinstance(world, FarWorld) and pid in world.others())
+
+
+def stop(world: World, pid: int, fault: Fault, *, goes_on: bool = False) -> None:
     world.signal(pid, signal.SIGSTOP)
-    goes_on = fault.manner == "goes on" or isinstance(world, HttpWorld)
-    world.later(fault.seconds, lambda: world.signal(pid, signal.SIGCONT if goes_on else signal.SIGKILL))
+    after = signal.SIGCONT if goes_on or fault.manner == "goes on" else signal.SIGKILL
+    world.later(fault.seconds, lambda: world.signal(pid, after))
+
+
+def kill_standby(world: World, fault: Fault) -> None:
+    """The second server goes; or the one that it stands by for goes at the same moment."""
+    for standby, serving in standbys(world, fault):
+        world.signal(standby, signal.SIGKILL)
+        if fault.manner == "and the server":
+            world.signal(serving, signal.SIGKILL)
+
+
+def stop_standby(world: World, fault: Fault) -> None:
+    for standby, _ in standbys(world, fault):
+        stop(world, standby, fault)
+
+
+def standbys(world: World, fault: Fault) -> list[tuple[int, int]]:
+    """A standby and its server, behind a client that has reported both, if they still run."""
+    servers = a_client(world, fault).health.get("servers", ())
+    pairs = [(each["upstream"]["standby"], each["upstream"]["processId"]) for each in servers if each.get("upstream")]
+    running = set(world.servers())
+    return [pair for pair in pairs if running.issuperset(pair)]
 
 
 def order_server(world: World, fault: Fault) -> None:
@@ -120,6 +147,13 @@ def take_back(world: World, fault: Fault) -> None:
     a_client(world, fault).take_back()
 
 
+def watch_page(world: World, fault: Fault) -> None:
+    client = a_client(world, fault)
+    page = world.page(client)
+    if page is not None:
+        PageWatch(page, client, fault.manner, fault.seconds).start()
+
+
 # --- code
 
 
@@ -148,6 +182,18 @@ def break_start(world: World, fault: Fault) -> None:
     world.later(fault.seconds, lambda: world.edit(f"mended {fault.pick:.9f}"))
 
 
+def edit_sibling(world: World, fault: Fault) -> None:
+    assert isinstance(world, ConfiguredWorld)
+    world.server.say_in_sibling(f"{fault.pick:.9f}")
+
+
+def break_sibling(world: World, fault: Fault) -> None:
+    assert isinstance(world, ConfiguredWorld)
+    server = world.server
+    server.say_in_sibling("broken", "build fails")
+    world.later(fault.seconds, lambda: server.say_in_sibling(f"mended {fault.pick:.9f}"))
+
+
 # --- files
 
 
@@ -156,6 +202,12 @@ def spoil_config(world: World, fault: Fault) -> None:
     if world.config_content is None and not world.config.exists():
         world.config.write_bytes(b"{}")
     spoil(world.config, fault)
+    world.later(fault.seconds, lambda: restore_config(world))
+
+
+def leave_server_out(world: World, fault: Fault) -> None:
+    assert isinstance(world, SeveralWorld)
+    world.leave_out("spare" if fault.pick < 0.5 else "far")
     world.later(fault.seconds, lambda: restore_config(world))
 
 
@@ -229,19 +281,46 @@ def _spoiled(content: bytes, fault: Fault) -> bytes:
 
 
 def delay_way(world: World, fault: Fault) -> None:
-    assert isinstance(world, HttpWorld)
+    assert isinstance(world, FarWorld)
     world.relay.slow_until = time.monotonic() + fault.seconds
 
 
 def cut_way(world: World, fault: Fault) -> None:
-    assert isinstance(world, HttpWorld)
+    assert isinstance(world, FarWorld)
     world.relay.cut()
     world.later(fault.seconds, world.relay.restore)
 
 
 def garble_way(world: World, fault: Fault) -> None:
-    assert isinstance(world, HttpWorld)
+    assert isinstance(world, FarWorld)
     world.relay.garble = fault.manner
+
+
+# --- the sign-in to a server at a URL
+
+
+def expire_tokens(world: World, fault: Fault) -> None:
+    assert isinstance(world, SignedInWorld)
+    world.ask_authorization("expire")
+
+
+def end_sign_in(world: World, fault: Fault) -> None:
+    assert isinstance(world, SignedInWorld)
+    world.ask_authorization("revoke")
+
+
+def stop_sign_in_server(world: World, fault: Fault) -> None:
+    assert isinstance(world, SignedInWorld)
+    if fault.manner == "goes on":
+        stop(world, world.authorization.pid, fault)
+    elif fault.manner == "refuses":
+        refuse = world.chaos / REFUSE
+        refuse.touch()
+        world.later(fault.seconds, lambda: refuse.unlink(missing_ok=True))
+    else:
+        world.authorization.kill()
+        world.authorization.wait()
+        world.later(fault.seconds, world.restart_authorization)
 
 
 FAULTS: dict[str, Callable[[World, Fault], None]] = {
@@ -267,6 +346,15 @@ FAULTS: dict[str, Callable[[World, Fault], None]] = {
     "spoil the registry": spoil_registry,
     "move the clock of the caches": move_clock,
     "fill the disk": fill_disk,
+    "watch the page": watch_page,
+    "edit a sibling": edit_sibling,
+    "break a sibling": break_sibling,
+    "kill the standby": kill_standby,
+    "stop the standby": stop_standby,
+    "leave a server out": leave_server_out,
+    "expire the tokens": expire_tokens,
+    "end the sign-in": end_sign_in,
+    "stop the sign-in server": stop_sign_in_server,
     "delay the way": delay_way,
     "cut the way": cut_way,
     "garble the way": garble_way,

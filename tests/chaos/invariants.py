@@ -26,6 +26,9 @@ PROXY_STAYS = "a proxy ends only with its client"
 PROXY_GOES = "a proxy ends with its client"
 NO_TRACEBACK = "no proxy prints a traceback"
 RECOVERS = "Connected, and a call works, when the faults stop"
+NEW_CODE = "a call after an edit runs on the new code"
+PAGE_EVENTS = "every event of the page is JSON"
+NO_TOKENS = "no token is in a log or an answer"
 NOTHING_LEFT = "no process, port, socket or temporary file is left"
 INVARIANTS = (
     ONE_ANSWER,
@@ -37,6 +40,9 @@ INVARIANTS = (
     PROXY_GOES,
     NO_TRACEBACK,
     RECOVERS,
+    NEW_CODE,
+    PAGE_EVENTS,
+    NO_TOKENS,
     NOTHING_LEFT,
 )
 
@@ -50,7 +56,7 @@ RELOAD_META = "uno-devserver/hotReload"
 KNOWN_FILES = re.compile(
     r"uno\.devserver/("
     r"logs/[^/]+\.log|ports/[^/]+\.json|locks/[^/]+\.lock|catalogue/[^/]+\.json|proxies/\d+\.json|hotreload/[^/]+\.json"
-    r"|addins/[^/]+\.json|inspector/[0-9a-f]{64}|trust/[^/]+\.json|dotnet-version-cache\.json"
+    r"|addins/[^/]+\.json|inspector/[0-9a-f]{64}|trust/[^/]+\.json|sign-ins/[^/]+\.(json|lock)|dotnet-version-cache\.json"
     r")|DevServers/devserver-\d+(\.aux)?\.json"
 )
 

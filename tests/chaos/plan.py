@@ -67,17 +67,29 @@ EDITS = {
     "break the start": Kind(3, seconds=(0.5, 5.0)),
     "spoil the config": Kind(3, FILES, (0.5, 3.0)),
 }
+SIBLINGS = {
+    "edit a sibling": Kind(4),
+    "break a sibling": Kind(2, seconds=(0.5, 5.0)),
+}
+PAGE = {"watch the page": Kind(5, ("reads", "stops reading", "calls"), (0.5, 6.0))}
+WAY = {
+    "delay the way": Kind(5, seconds=(0.5, 4.0)),
+    "cut the way": Kind(6, seconds=(0.0, 2.0)),
+    "garble the way": Kind(8, ("noise before", "half and a cut", "noise instead", "another status")),
+}
 STDIO = {
     **CLIENTS,
     **STATE,
     **PROCESSES,
     **EDITS,
+    **SIBLINGS,
     "order the server": Kind(14, ("huge answer", *over_stdio.ORDERS)),
 }
 WORLDS: dict[str, dict[str, Kind]] = {
     "restart": STDIO,
-    "swap": STDIO,
+    "swap": {**STDIO, **PAGE},
     "shared": {
+        **PAGE,
         **CLIENTS,
         **STATE,
         **PROCESSES,
@@ -92,9 +104,26 @@ WORLDS: dict[str, dict[str, Kind]] = {
         **STATE,
         **PROCESSES,
         "order the server": Kind(12, ("huge answer", *over_http.ORDERS)),
-        "delay the way": Kind(5, seconds=(0.5, 4.0)),
-        "cut the way": Kind(6, seconds=(0.0, 2.0)),
-        "garble the way": Kind(8, ("noise before", "half and a cut", "noise instead", "another status")),
+        **WAY,
+    },
+    "several": {
+        **STDIO,
+        **PAGE,
+        **WAY,
+        "kill the standby": Kind(5, ("alone", "and the server")),
+        "stop the standby": Kind(3, ("goes on", "is killed"), (0.5, 5.0)),
+        "leave a server out": Kind(4, seconds=(0.5, 4.0)),
+    },
+    "signed-in": {
+        **CLIENTS,
+        **STATE,
+        **PROCESSES,
+        **PAGE,
+        **WAY,
+        "order the server": Kind(8, ("huge answer", *over_http.ORDERS)),
+        "expire the tokens": Kind(12),
+        "end the sign-in": Kind(2),
+        "stop the sign-in server": Kind(8, ("is killed", "goes on", "refuses"), (0.5, 6.0)),
     },
 }
 

@@ -1,6 +1,6 @@
 """Break everything on purpose: `python tests/chaos/run.py [--seed N] [--minutes 30] [--worlds …] [--save] [--list]`.
 
-In four worlds side by side, clients call tools through real proxies while servers are killed, stopped, flooded and
+In six worlds side by side, clients call tools through real proxies while servers are killed, stopped, flooded and
 garbled, code is edited and builds broken, files spoiled, disks filled, and owners killed. What is promised is checked
 all the time (invariants.py). The seed decides which fault comes when (plan.py); a run that fails says how to repeat it.
 """
@@ -34,9 +34,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"decides which fault comes when ({SEED})")
     parser.add_argument("--minutes", type=positive, default=MINUTES, help=f"for which faults come ({MINUTES:g})")
-    parser.add_argument(
-        "--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS), help="which of them (all four)"
-    )
+    parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS), help="which of them (all)")
     parser.add_argument("--list", action="store_true", help="show the plan, and do nothing")
     parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md (no)")
     options = parser.parse_args()

@@ -13,14 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from chaos.clients import Client, Tally
 from chaos.disk import Disk
+from chaos.plan import WORLDS
 from chaos.upstreams.tools import FOLDER_VARIABLE
 from support.hosts import is_running
+from support.inspectors import ADDRESS, InspectorClient
 from support.machine import Machine
 
 TESTS = Path(__file__).parents[1]
@@ -33,6 +35,7 @@ class World:
 
     clients_wanted = 2
     server_words = ""  # in the command line of its server
+    prefixes: tuple[str, ...] = ("",)  # of the tools of each server
 
     def __init__(self, name: str, seed: int, *, may_mount: bool) -> None:
         self.name = name
@@ -69,11 +72,15 @@ class World:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def lay_out(self) -> None:
-        raise NotImplementedError
+        """Make what is in the workspace, and start the programs of others."""
 
     @property
     def arguments(self) -> list[str]:
         return ["--mcp-app"]
+
+    @property
+    def has_pages(self) -> bool:
+        return "watch the page" in WORLDS[self.name]
 
     # --- clients
 
@@ -83,12 +90,13 @@ class World:
         log = self.root / f"proxy-{number}.log"
         client = Client(
             f"{self.name}-{number}",
-            [*self._command, *self.arguments, "-fl", str(log)],
+            [*self._command, *self.arguments, *(["--inspector", "0"] if self.has_pages else []), "-fl", str(log)],
             self.machine.workspace,
             self.machine.variables(),
             self.tally,
             modern=number % 2 == 1,
             seed=self._seed + number,
+            prefixes=self.prefixes,
         )
         self.clients.append(client)
         return client
@@ -97,6 +105,25 @@ class World:
         """Start another client in the place of one that has ended."""
         self.clients.remove(client)
         self.start_client()
+
+    def help_user(self, health: Mapping[str, Any]) -> None:
+        """What a user does who reads the health report of a proxy that does not work."""
+
+    def page(self, client: Client) -> InspectorClient | None:
+        """The page of a client's proxy; None if it has none, or its status file cannot be read at the moment."""
+        if client.page is None and client.process.proxy is not None:
+            path = self.machine.state / "proxies" / f"{client.process.proxy}.json"
+            try:
+                status = json.loads(path.read_text("utf-8"))
+                if address := ADDRESS.fullmatch(str(status["inspector"])):
+                    client.page = InspectorClient(int(address[1]), status["inspectorToken"])
+            except (OSError, ValueError, LookupError, TypeError):
+                pass  # it is not open yet, or was spoiled
+        return client.page
+
+    def tokens(self) -> list[str]:
+        """Those that may be in no file but that of the sign-in."""
+        return []
 
     # --- mending
 
@@ -173,6 +200,11 @@ class World:
     @property
     def source(self) -> Path:
         raise NotImplementedError
+
+    @property
+    def revision(self) -> str:
+        """Of the code, as its answers name it."""
+        return ""
 
     @property
     def config(self) -> Path:

@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / "benchmarks" / "work" / "fuzz"  # corpora and findings
 CHILD = Path(__file__).with_name("child.py")
 AT_A_TIME = 2
-INPUTS = 1_500_000
+INPUTS = 2_000_000
 MOST_INPUTS = 2**31 - 1  # what libFuzzer can count
 SECONDS = 3600.0  # three times what all of them take on two cores that are not busy
 # By the clock, for what never comes back: far above what an input may cost (see target.MAX_SECONDS), since on a busy

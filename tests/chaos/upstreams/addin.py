@@ -52,4 +52,4 @@ async def _run(key: str, tool: str, pause: float, ctx: Context) -> str:
         time.sleep(BLOCK_SECONDS)  # nothing in the Host goes on meanwhile: that is the point
     elif order == "death":
         os._exit(3)
-    return f"done {key}" + (" " + "x" * HUGE_CHARACTERS if order == "huge answer" else "")
+    return f"done {key} {REVISION}" + (" " + "x" * HUGE_CHARACTERS if order == "huge answer" else "")

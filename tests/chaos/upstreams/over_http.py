@@ -1,15 +1,20 @@
-"""An MCP server over Streamable HTTP, as `python over_http.py <port>`. ORDERS are all that it can do wrong itself.
+"""An MCP server over HTTP, as `python over_http.py <port> [<url> <issuer>]`. ORDERS are what it can do wrong itself.
 
-What happens on the way (cuts, delays, noise) is the relay's business.
+At /mcp it speaks Streamable HTTP, at /sse the older HTTP+SSE. With the URL by which it is known and the authorization
+server that it trusts, it wants tokens of that. What happens on the way (cuts, delays, noise) is the relay's business.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 if __name__ == "__main__":
@@ -24,9 +29,13 @@ from chaos.upstreams.tools import (
     run,
     said,
     take_order,
+    valid_tokens,
 )
 
 DELAY_SECONDS = 3.0
+
+
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -34,29 +43,57 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "id" not in message or "method" not in message:
+        path, _, session = self.path.partition("?")
+        if path == "/mcp" and not self._is_allowed():
+            where = f"{SIGN_IN[0].removesuffix('/mcp')}{RESOURCE_METADATA}"
+            self._send(b"", 401, authenticate=f'Bearer resource_metadata="{where}"')
+        elif path == "/messages":
+            self._take(session, message)
+        elif path != "/mcp":
+            self._send(b"", 405)
+        elif "id" not in message or "method" not in message:
             self._send(b"", 202)
-            return
-        params = message.get("params") or {}
-        order = None
-        if message["method"] == "tools/call":
-            text = run(params["name"], params.get("arguments") or {})
-            order = take_order()
-            result: dict[str, Any] | None = said(text + " " + "x" * HUGE_CHARACTERS if order == "huge answer" else text)
         else:
-            result = hello(message["method"], params)
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
-        if result is None:
-            answer["error"] = {"code": -32601, "message": "no such method"}
-        else:
-            answer["result"] = in_its_era(params, result)
-        ORDERS.get(order or "", Handler.well)(self, answer)
+            order, answer = answer_to(message)
+            ORDERS.get(order or "", Handler.well)(self, answer)
 
     def do_GET(self) -> None:
-        self._send(b"", 405)
+        if self.path == "/sse":
+            self._stream()
+        elif self.path == RESOURCE_METADATA and SIGN_IN:
+            url, issuer = SIGN_IN
+            self._send(json.dumps({"resource": url, "authorization_servers": [issuer]}).encode())
+        else:
+            self._send(b"", 405)
 
     def do_DELETE(self) -> None:
         self._send(b"", 405)
+
+    def _is_allowed(self) -> bool:
+        return not SIGN_IN or self.headers.get("Authorization", "").removeprefix("Bearer ") in valid_tokens()
+
+    def _stream(self) -> None:
+        """The stream of a session, until its client goes, or an order ends it."""
+        session = f"{next(numbers)}"
+        sessions[session] = events = SimpleQueue[bytes]()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        event = b"event: endpoint\ndata: /messages?%s\n\n" % session.encode()
+        try:
+            while event:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+                event = events.get()
+        finally:
+            del sessions[session]
+            self.close_connection = True
+
+    def _take(self, session: str, message: dict[str, Any]) -> None:
+        events = sessions.get(session)
+        self._send(b"", 404 if events is None else 202)
+        if events is not None and "id" in message and "method" in message:
+            threading.Thread(target=_say, args=(events, message), daemon=True).start()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is the library's)
         """Write no log."""
@@ -99,12 +136,16 @@ class Handler(BaseHTTPRequestHandler):
         body = b"".join(b"data: " + json.dumps(message).encode() + b"\n\n" for message in messages)
         self._send(body, content_type="text/event-stream")
 
-    def _send(self, body: bytes, status: int = 200, content_type: str = "application/json") -> None:
-        self._head(status, content_type, len(body))
+    def _send(
+        self, body: bytes, status: int = 200, content_type: str = "application/json", authenticate: str = ""
+    ) -> None:
+        self._head(status, content_type, len(body), authenticate)
         self.wfile.write(body)
 
-    def _head(self, status: int, content_type: str, length: int) -> None:
+    def _head(self, status: int, content_type: str, length: int, authenticate: str = "") -> None:
         self.send_response(status)
+        if authenticate:
+            self.send_header("WWW-Authenticate", authenticate)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(length))
         self.end_headers()
@@ -121,6 +162,53 @@ ORDERS = {
     "half answer": Handler.half,
     "delay": Handler.delay,
 }
+
+
+def answer_to(message: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """The answer to a request, and the order to misbehave with it."""
+    params, order = message.get("params") or {}, None
+    if message["method"] == "tools/call":
+        text = run(params["name"], params.get("arguments") or {})
+        order = take_order()
+        result: dict[str, Any] | None = said(text + " " + "x" * HUGE_CHARACTERS if order == "huge answer" else text)
+    else:
+        result = hello(message["method"], params)
+    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+    if result is None:
+        return order, {**answer, "error": {"code": -32601, "message": "no such method"}}
+    return order, {**answer, "result": in_its_era(params, result)}
+
+
+# --- the older transport: what a stream can have besides an answer, as the data of events; nothing ends it
+
+
+def _say(events: SimpleQueue[bytes], message: dict[str, Any]) -> None:
+    order, answer = answer_to(message)
+    if order == "delay":
+        time.sleep(DELAY_SECONDS)
+    for data in BESIDE.get(order or "", _alone)(answer):
+        events.put(b"data: %b\n\n" % data if data else data)
+
+
+def _alone(answer: dict[str, Any]) -> list[bytes]:
+    return [json.dumps(answer).encode()]
+
+
+BESIDE: dict[str, Callable[[dict[str, Any]], list[bytes]]] = {
+    "flood of notifications": lambda answer: [
+        *(json.dumps(notification(number)).encode() for number in range(FLOOD_MESSAGES)),
+        *_alone(answer),
+    ],
+    "duplicate answer": lambda answer: _alone(answer) * 2,
+    "unknown ids": lambda answer: [*_alone({**answer, "id": "nobody"}), *_alone(answer)],
+    "bad json": lambda answer: [b"nonsense", b"[1, 2]", *_alone(answer)],
+    "binary": lambda answer: [bytes(range(128, 256)), *_alone(answer)],
+    "wrong version": lambda answer: [*_alone({**answer, "jsonrpc": "1.0"}), *_alone(answer)],
+    "half line and death": lambda answer: [_alone(answer)[0][:20], b""],
+}
+numbers = itertools.count(1)
+sessions: dict[str, SimpleQueue[bytes]] = {}
+SIGN_IN = sys.argv[2:4] if __name__ == "__main__" else []
 
 
 class Server(ThreadingHTTPServer):

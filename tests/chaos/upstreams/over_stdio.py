@@ -31,18 +31,19 @@ HALF_SECONDS = 0.5
 _writing = threading.Lock()
 
 
-def serve() -> None:
+def serve(revision: str = "") -> None:
+    """`revision`: of the code, which its answers name."""
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" in message and "method" in message:
-            threading.Thread(target=_reply, args=(message,), daemon=True).start()
+            threading.Thread(target=_reply, args=(message, revision), daemon=True).start()
     os._exit(0)  # whatever its threads wait for
 
 
-def _reply(message: dict[str, Any]) -> None:
+def _reply(message: dict[str, Any], revision: str) -> None:
     params = message.get("params") or {}
     if message["method"] == "tools/call":
-        text = run(params["name"], params.get("arguments") or {})
+        text = run(params["name"], params.get("arguments") or {}, revision)
         order = take_order()
         if order == "huge answer":
             text += " " + "x" * HUGE_CHARACTERS

@@ -43,14 +43,14 @@ def write_down(key: str, tool: str) -> None:
         os.close(ledger)
 
 
-def run(name: str, arguments: dict[str, Any]) -> str:
+def run(name: str, arguments: dict[str, Any], revision: str = "") -> str:
     """A call as it should be; the text of its answer. Where the disk is full for us, too, it is not run."""
     try:
         write_down(arguments["key"], name)
     except OSError as error:
         return f"no room in the ledger: {error}"
     time.sleep(arguments.get("pause", 0.0))  # the moment in which a fault hits a call that has had its effect
-    return f"done {arguments['key']}"
+    return f"done {arguments['key']} {revision}".rstrip()
 
 
 def take_order() -> str | None:
@@ -93,3 +93,30 @@ def in_its_era(params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]
 def notification(number: int) -> dict[str, Any]:
     params = {"level": "error", "logger": "flood", "data": f"message {number}"}
     return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+
+
+# --- sign-ins, which the authorization server writes and the server that trusts it reads
+
+SIGN_INS = "sign-ins.json"
+
+
+def read_sign_ins(place: str = "") -> dict[str, Any]:
+    """`access`: tokens and when they end; `refresh`: by sign-in, the token that renews it; `used`: those of before."""
+    try:
+        with open(os.path.join(place or folder(), SIGN_INS), encoding="utf-8") as stream:
+            found: dict[str, Any] = json.load(stream)
+    except FileNotFoundError:
+        found = {"access": {}, "refresh": {}, "used": {}}
+    return found
+
+
+def write_sign_ins(state: dict[str, Any]) -> None:
+    path = os.path.join(folder(), SIGN_INS)
+    with open(f"{path}.new", "w", encoding="utf-8") as stream:
+        json.dump(state, stream)
+    os.replace(f"{path}.new", path)
+
+
+def valid_tokens() -> set[str]:
+    now = time.time()
+    return {token for token, until in read_sign_ins()["access"].items() if until > now}
