@@ -12,6 +12,10 @@ from soak.tally import Tally
 from soak.trend import MIB, TOLERATED_BYTES, WARM_UP_SECONDS, Trend, count_grows, memory_grows, trend
 
 KIB = 1024
+WHAT_HAPPENS = (
+    *("requests", "calls", "edits", "broken builds", "kills", "sessions", "streams dropped", "pages"),
+    *("cuts", "expired tokens"),
+)
 LEAST_MINUTES = WARM_UP_SECONDS / 60 + 10  # in less, a leak of the tolerated size is smaller than a breath
 
 
@@ -91,10 +95,7 @@ def _folders(rows: Sequence[Row], minutes: float) -> list[str]:
 
 def _summary(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
     counts = tally.counts
-    happened = ", ".join(
-        f"{counts[what]:,} {what}"
-        for what in ("requests", "calls", "edits", "broken builds", "kills", "sessions", "streams dropped", "pages")
-    )
+    happened = ", ".join(f"{counts[what]:,} {what}" for what in WHAT_HAPPENS)
     growing = sum(bool(row.grows) for row in rows)
     return (
         f"{minutes:g} minutes, seed {seed}: {happened}; {counts['wrong']} wrong answers, {growing} of {len(rows)} grow "

@@ -88,6 +88,8 @@ def _end(world: World, tally: Tally) -> None:
         world.proxies.__exit__(None, None, None)
     except AssertionError as error:
         tally.wrong(f"{world.name}: {error}")
+    finally:
+        world.close()
 
 
 def _options() -> argparse.Namespace:

@@ -26,9 +26,9 @@ def test_for_some_seconds_every_answer_is_right_and_nothing_is_left() -> None:
 
     assert not tally.problems, tally.problems
     done = {what for what, number in tally.counts.items() if number}
-    assert {"calls", "requests", "edits", "kills", "sessions", "pages"} <= done, tally.counts
+    assert {"calls", "requests", "edits", "kills", "sessions", "pages", "cuts", "expired tokens"} <= done, tally.counts
     watched = [each.name.partition(":")[0] for each in series]
-    assert (watched.count("proxy"), watched.count("Host")) == (4, 1)
+    assert (watched.count("proxy"), watched.count("Host")) == (6, 1)
     assert all(set(each.values) in ({*OF_PROCESS}, {*OF_FOLDER}) for each in series), series
 
 

@@ -12,19 +12,29 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
+from chaos.relay import Relay
+from chaos.upstreams.tools import FOLDER_VARIABLE, READING
 from soak.tally import Loops, Tally
 from support.bundled import BOTH, Reply, ask
+from support.files import write
 from support.inspectors import HELLO, Listening, inspector_of
 from support.machine import Machine
+from support.odd_servers import odd_server
+from support.ports import lasting_port
 from support.proxies import MODERN, PATIENCE, Message, Proxies, ProxyClient
-from support.reloading import META, BuiltServer, hot, text_of
+from support.reloading import META, SUPPORT, BuiltServer, EditedServer, PythonServer, hot, text_of
+from support.sign_ins import login
 from support.waiting import wait_for
 
+UPSTREAMS = Path(__file__).parents[1] / "chaos" / "upstreams"
 WORKBENCH = Path(__file__).parents[1] / "proxy" / "scenarios" / "workbench.py"
 SOURCE = Path(__file__).parents[2] / "src"
 LONG = 3 * PATIENCE  # for a build, a start and a call, while other programs want the machine, too
@@ -66,6 +76,9 @@ class World(ABC):
         """The process behind the proxy, if it lives as long as the run."""
         return None
 
+    def close(self) -> None:  # noqa: B027  # most worlds have none
+        """End the programs of others that it has started."""
+
     def between(self, seconds: float) -> float:
         """About this many seconds, by the seed."""
         return self.random.uniform(0.75 * seconds, 1.25 * seconds)
@@ -101,7 +114,8 @@ class World(ABC):
 class ReloadWorld(World):
     """A configured server whose code is edited, sometimes into what does not build; callers who do as they are told."""
 
-    strategy: str
+    strategy = "restart"
+    broken_share = 0.2  # of the edits
 
     def _started(self) -> ProxyClient:
         # The server notes what happens to it; an hour of that is of no use here.
@@ -112,8 +126,11 @@ class ReloadWorld(World):
         self._seen = 1  # the newest edit that has answered
         self._refused = threading.Event()  # a call was answered with a build that fails
         hot_reload = {"enabled": True, "strategy": self.strategy}
-        self._server = BuiltServer(self.machine, "edit 1", hotReload=hot_reload)
+        self._server = self._edited(hotReload=hot_reload)
         return hot(self.proxies)
+
+    def _edited(self, **config: Any) -> EditedServer:
+        return BuiltServer(self.machine, "edit 1", **config)
 
     def live(self, calls: Loops, changes: Loops) -> None:
         for number in (1, 2):
@@ -145,7 +162,7 @@ class ReloadWorld(World):
             assert not ready.get("isError"), ready
 
     def _edit_code(self) -> float:
-        if self.random.random() < 0.2:
+        if self.random.random() < self.broken_share:
             self._refused.clear()
             self._say("build fails")
             assert self._refused.wait(LONG), "no call reported the build that fails"
@@ -163,12 +180,160 @@ class ReloadWorld(World):
 
 class RestartWorld(ReloadWorld):
     name = "reload by restart"
-    strategy = "restart"
 
 
 class SwapWorld(ReloadWorld):
     name = "reload by swap"
     strategy = "swap"
+
+
+class SiblingServer(PythonServer):
+    """Python, with a project beside it that it uses: that one is edited."""
+
+    @property
+    def source(self) -> Path:
+        return self.machine.workspace / "sibling" / "src" / "sibling" / "words.py"
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        sibling = self.machine.workspace / "sibling"
+        write(sibling / "pyproject.toml", '[project]\nname = "sibling"\nversion = "1"\n')
+        write(sibling / "src" / "sibling" / "__init__.py", "")
+        own = '[project]\nname = "talker"\nversion = "1"\ndependencies = ["sibling @ file:../sibling"]\n'
+        write(self.root / "pyproject.toml", own)
+        folders = [str(SUPPORT), str(sibling / "src")]
+        lines = (
+            "import sys",
+            f"sys.path[:0] = {folders!r}",
+            "from reload_server import serve",
+            "from sibling.words import ANSWER",
+            f"serve(ANSWER, {str(self.journal)!r}, [])",
+        )
+        write(self.root / "src" / "talker" / "main.py", "\n".join(lines) + "\n")
+
+    def code(self, answer: str, *habits: str) -> str:
+        assert not habits
+        return f"ANSWER = {answer!r}\n"
+
+
+class SeveralWorld(ReloadWorld):
+    """Three servers behind one proxy: one whose sibling is edited, one that is killed and has a standby, and one at a
+    URL, over the older transport, on a way that is cut.
+    """
+
+    name = "several servers"
+    broken_share = 0.0
+
+    def _edited(self, **config: Any) -> EditedServer:
+        self._port = lasting_port()
+        self._relay = Relay(self._port)
+        self._far = start_program(self.machine, "over_http.py", str(self._port))
+        program, *arguments = odd_server(name="spare")
+        spare = {"command": program, "args": arguments, "standby": True, "prefix": True}
+        far = {"url": f"http://127.0.0.1:{self._relay.port}/sse", "prefix": True}
+        return SiblingServer(self.machine, "edit 1", servers={"spare": spare, "far": far}, **config)
+
+    def live(self, calls: Loops, changes: Loops) -> None:
+        super().live(calls, changes)
+        calls.start(f"the caller of the others of {self.name}", self._call_others)
+        changes.start("the killer of servers with a standby", self._kill)
+        changes.start("the way to the server at a URL", self._cut)
+
+    def close(self) -> None:
+        self._relay.close()
+        end_program(self._far)
+
+    def _call_others(self) -> float:
+        said = f"{self.name} {next(self._numbers)}"
+        for tool, arguments, answer in (
+            ("spare_echo", {"text": said}, said),
+            (f"far_{READING}", {"key": said}, f"done {said}"),
+        ):
+            result = self.call(tool, **arguments)
+            if result.get("isError"):
+                self.tally.add("outcome unknown")  # it was just killed, or cut off
+            else:
+                assert text_of(result) == answer, result
+        return 0.2
+
+    def _server_of(self, name: str) -> Message:
+        found: Message = next(each for each in self.client.health()["servers"] if each["name"] == name)
+        return found
+
+    def _kill(self) -> float:
+        before = self._server_of("spare")["upstream"]["processId"]
+        os.kill(before, signal.SIGKILL)
+
+        def replaced() -> bool:
+            spare = self._server_of("spare")
+            upstream = spare["upstream"] or {}
+            return spare["state"] == "Connected" and upstream.get("processId") not in (None, before)
+
+        wait_for(replaced, f"{self.name}: another server after a kill", LONG)
+        self.tally.add("kills")
+        return self.between(30)
+
+    def _cut(self) -> float:
+        self._relay.cut()
+        self._relay.restore()
+        wait_for(lambda: self._server_of("far")["state"] == "Connected", f"{self.name}: the way is whole again", LONG)
+        said = f"after a cut {next(self._numbers)}"
+        wait_for(
+            lambda: not self.call(f"far_{READING}", key=said).get("isError"), f"{self.name}: a call after a cut", LONG
+        )
+        self.tally.add("cuts")
+        return self.between(20)
+
+
+class SignedInWorld(World):
+    """A server at a URL that wants a sign-in; its tokens expire, and the sign-in server is away now and then."""
+
+    name = "signed in"
+
+    def _started(self) -> ProxyClient:
+        port, self._sign_in_port = lasting_port(), lasting_port()
+        self._url = f"http://127.0.0.1:{port}/mcp"
+        issuer = f"http://127.0.0.1:{self._sign_in_port}"
+        self._far = start_program(self.machine, "over_http.py", str(port), self._url, issuer)
+        self._authorization = start_program(self.machine, "authorization.py", str(self._sign_in_port))
+        wait_for(lambda: answers(f"{issuer}/.well-known/oauth-authorization-server"), "the sign-in server", LONG)
+        result = login(self.machine, self._url)
+        assert "file" in result, result
+        self._good = threading.Event()  # a call was answered
+        return self.proxies.connected("--upstream-url", self._url)
+
+    def live(self, calls: Loops, changes: Loops) -> None:
+        for number in (1, 2):
+            calls.start(f"caller {number} of {self.name}", self._call)
+        changes.start("the end of tokens", self._expire)
+        calls.start(f"the lists of {self.name}", self.list_tools)
+
+    def close(self) -> None:
+        end_program(self._far)
+        end_program(self._authorization)
+
+    def _call(self) -> float:
+        said = f"{self.name} {next(self._numbers)}"
+        result = self.call(READING, key=said)
+        if result.get("isError"):
+            self.tally.add("refused")  # while the sign-in server was away
+        else:
+            assert text_of(result) == f"done {said}", result
+            self._good.set()
+        return 0.05
+
+    def _expire(self) -> float:
+        """Every third time the sign-in server is away when the tokens expire."""
+        is_away = self.random.random() < 0.33
+        urlopen(f"http://127.0.0.1:{self._sign_in_port}/expire", timeout=LONG).close()
+        if is_away:
+            end_program(self._authorization)
+            self._good.wait(self.random.uniform(1.0, 5.0))
+            self._authorization = start_program(self.machine, "authorization.py", str(self._sign_in_port))
+        self._good.clear()
+        assert self._good.wait(LONG), "no call was answered after the tokens had expired"
+        self.tally.add("expired tokens")
+        return self.between(20)
 
 
 class KilledWorld(World):
@@ -324,10 +489,32 @@ def _headers(method: str, name: str, session: str) -> dict[str, str]:
     return headers
 
 
+def start_program(machine: Machine, name: str, *words: str) -> subprocess.Popen[bytes]:
+    """A server of the chaos worlds, which has a ledger beside the machine's folders."""
+    folder = machine.root / "ledger"
+    (folder / "orders").mkdir(parents=True, exist_ok=True)
+    line = [sys.executable, "-S", str(UPSTREAMS / name), *words]
+    # Not with the machine's variables: what has these must end with its proxies.
+    return subprocess.Popen(line, env={FOLDER_VARIABLE: str(folder)}, stdin=subprocess.DEVNULL)
+
+
+def end_program(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait(LONG)
+
+
+def answers(url: str) -> bool:
+    try:
+        urlopen(url, timeout=LONG).close()
+    except OSError:
+        return False
+    return True
+
+
 def lay_out_addin(machine: Machine) -> None:
     addins = machine.workspace / ".devtools" / "addins"
     addins.mkdir(parents=True)
     shutil.copyfile(WORKBENCH, addins / "workbench.py")
 
 
-WORLDS: tuple[type[World], ...] = (RestartWorld, SwapWorld, KilledWorld, HttpWorld)
+WORLDS: tuple[type[World], ...] = (RestartWorld, SwapWorld, KilledWorld, HttpWorld, SeveralWorld, SignedInWorld)
