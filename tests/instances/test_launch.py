@@ -201,6 +201,19 @@ def test_a_refusal_is_how_the_output_ends(text: str, refusal: tuple[str, str] | 
     assert LaunchFailure(LaunchFailureReason.DIED, 1, text=text).refusal == refusal
 
 
+@pytest.mark.parametrize("exit_code", [131, 147, 0x80008083, 0x80008093])
+def test_a_failure_of_dotnet_itself_is_told_on_windows_too(exit_code: int) -> None:
+    failure = LaunchFailure(LaunchFailureReason.DIED, 1, exit_code=exit_code, text="Invalid runtimeconfig.json [/x]")
+
+    assert failure.refusal
+    assert failure.refusal[0] == f"dotnet could not run it (exit code {exit_code}): Invalid runtimeconfig.json [/x]."
+
+
+@pytest.mark.parametrize("exit_code", [None, 1, -6, -9, 0xC0000005, 0x80004005])
+def test_another_end_is_none_of_dotnets(exit_code: int | None) -> None:
+    assert LaunchFailure(LaunchFailureReason.DIED, 1, exit_code=exit_code, text="boom").refusal is None
+
+
 def test_a_port_that_is_usual_is_taken_only_if_it_is_free(bench: Bench) -> None:
     usual = free_port()
 

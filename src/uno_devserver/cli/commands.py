@@ -95,7 +95,10 @@ _TRUST = Option(("--trust",), "Agree that code of the workspace may run, instead
 _PROXY = (
     Option(("--port", "-p"), "Port of the Host that the proxy starts (default: a free one)", value="<port>"),
     Option(("--mcp-wait-tools-list",), "Answer tools/list only after the upstream has answered (30 s at most)"),
-    Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
+    Option(
+        ("--force-roots-fallback",),
+        "Wait until an agent names the workspace or its solution, instead of starting in the current folder",
+    ),
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
     Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of for two seconds at most"),
     Option(("--upstream-url",), "Proxy the MCP server at this URL instead of a Host", value="<url>"),

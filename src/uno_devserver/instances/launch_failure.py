@@ -16,6 +16,7 @@ _MISSING_FRAMEWORK = re.compile(
 )
 # Exit codes of `dotnet` itself: nothing of the program has run, because a file of it or of .NET is missing or damaged.
 _DOTNET_FAILURES = frozenset((131, *range(140, 160)))
+_WHOLE_STATUS = 0x80008000  # on Windows an exit code is the whole status, elsewhere its last byte
 QUOTED_CHARACTERS = 300
 _DOTNET_LOCATION = re.compile(r"^\.NET location: (.+)$|\bat \[(.+?)\]", re.MULTILINE)
 
@@ -59,7 +60,7 @@ class LaunchFailure(Exception):
             where = f" It was looked for in {(place[1] or place[2]).strip()}." if place else ""
             needed = f"{missing[1]} {missing[2]}"
             return f"it needs {needed}, which is not installed.{where}", f"Install {needed}, or use --host bundled."
-        if self.exit_code not in _DOTNET_FAILURES:
+        if (self.exit_code or 0) & ~_WHOLE_STATUS not in _DOTNET_FAILURES:
             return None
         printed = " ".join(self.text.removeprefix("Error:").split())[:QUOTED_CHARACTERS].rstrip(".")
         reason = f"dotnet could not run it (exit code {self.exit_code}){': ' if printed else ''}{printed}."

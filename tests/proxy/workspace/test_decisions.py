@@ -405,6 +405,21 @@ def test_of_several_solutions_one_is_selected_and_stays_so(folder: Path) -> None
     assert workspaces.roots(_roots(folder), started=True).transition is REFRESH
 
 
+@pytest.mark.parametrize("started", [False, True])
+def test_an_agent_that_names_the_folder_of_the_selected_solution_keeps_it(folder: Path, started: bool) -> None:
+    """Otherwise it would be told to choose, by a proxy that serves what was chosen."""
+    _uno(folder, "A.slnx", "B.slnx")
+    workspaces = WorkspaceDecisions(ProxyOptions("/", force_fallback=True))
+    workspaces.select(str(folder / "B.slnx"), started=False)
+
+    decision = workspaces.initialize(str(folder), None, started=started)
+
+    assert decision.transition is (REFRESH if started else START)
+    assert decision.workspace.solution == str(folder / "B.slnx")
+    assert decision.workspace.source is SelectionSource.UserSelected
+    assert workspaces.rescan(started=True).workspace.solution == str(folder / "B.slnx")
+
+
 def test_a_selected_solution_that_goes_leaves_the_choice_open_again(folder: Path) -> None:
     workspaces = _served(_uno(folder, "A.slnx", "B.slnx"))
     workspaces.select(str(folder / "B.slnx"), started=False)

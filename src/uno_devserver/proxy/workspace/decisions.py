@@ -137,12 +137,17 @@ class WorkspaceDecisions:
         if problem:
             return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
         new = resolve(directory, explicit=True)
-        new = select_solution(new, solution) if solution else new.replace(source=SelectionSource.RootsConfirmed)
+        if solution:
+            new = select_solution(new, solution)
+        elif new.resolved or not (kept := self._resolve(directory, explicit=True)).resolved:
+            new = new.replace(source=SelectionSource.RootsConfirmed)
+        else:
+            new = kept  # of several solutions in the folder, the one that was selected before
         if not new.resolved and (solution or self.workspace.resolved):
             return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
         due = self._due(new, Trigger.USER, started=started)
         self._explicit = self.named = self._by_agent = True
-        self._choose(new, new.solution if solution else None)
+        self._choose(new, new.solution if new.source is SelectionSource.UserSelected else None)
         failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
         return self._decision(due, failed)
 
