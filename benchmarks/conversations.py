@@ -57,7 +57,7 @@ class Pipes:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
-        self._rest = b""
+        self._rest: list[bytes] = []  # pieces of a line that has not ended; one of 50 MB comes in hundreds
         self._lines: deque[bytes] = deque()
         self._last_id = 0
 
@@ -76,8 +76,11 @@ class Pipes:
             got = os.read(self._out, 1 << 16)
             if not got:
                 raise NoAnswer("it ended")
-            *lines, self._rest = (self._rest + got).split(b"\n")
-            self._lines.extend(lines)
+            piece, *begun = got.split(b"\n")
+            self._rest.append(piece)
+            for next_line in begun:
+                self._lines.append(b"".join(self._rest))
+                self._rest = [next_line]
         return self._lines.popleft()
 
     def lines(self) -> list[bytes]:
@@ -88,18 +91,21 @@ class Pipes:
 
     def answer(self, request_id: int, seconds: float = LIMIT_SECONDS) -> dict[str, Any]:
         """The answer to that request; what else comes is passed over."""
-        mark = b'"id":%d' % request_id
+        marks = b'"id":%d' % request_id, b'"id": %d' % request_id
         while True:
             line = self.line(seconds)
-            if mark in line.replace(b'"id": ', b'"id":'):
+            if any(mark in line for mark in marks):
                 message: dict[str, Any] = json.loads(line)
                 if message.get("id") == request_id and "method" not in message:
                     return message
 
-    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def send_request(self, method: str, params: Mapping[str, Any]) -> int:
         request_id = self.next_id()
         self.send(request(request_id, method, params))
-        return self.answer(request_id)
+        return request_id
+
+    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.answer(self.send_request(method, params))
 
     def shake_hands(self) -> None:
         answer = self.ask("initialize", INITIALIZE)

@@ -96,9 +96,9 @@ def _header(data: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
     versions = " · ".join(f"{name} {told['version']}" for name, told in peers.items() if name != ALONE)
     where = f"{data['cores']} cores, {data['system']}, Python {data['python']}, {data['date']}"
     parts = [
-        _text(MARGIN, 46, TITLE, size=25, weight=700),
-        _text(MARGIN, 72, versions, fill=GREY),
-        _text(
+        drawn_text(MARGIN, 46, TITLE, size=25, weight=700),
+        drawn_text(MARGIN, 72, versions, fill=GREY),
+        drawn_text(
             MARGIN,
             91,
             f"{where}; medians of {data['rounds']} rounds, in one run; official SDK {peers[ALONE]['version']}",
@@ -112,11 +112,11 @@ def _header(data: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
         ("no proxy: the server", BASELINE, 256),
     ):
         parts.append(f'<rect x="{left + offset}" y="35" width="14" height="14" rx="3" fill="{fill}"{_border(fill)}/>')
-        parts.append(_text(left + offset + 21, 46, label))
+        parts.append(drawn_text(left + offset + 21, 46, label))
     parts.append(
-        _text(left, 72, "Shorter is better, but for the calls per second. Each line of the grid is", fill=GREY)
+        drawn_text(left, 72, "Shorter is better, but for the calls per second. Each line of the grid is", fill=GREY)
     )
-    parts.append(_text(left, 91, "ten times the one before it. 12×: twelve times worse than ours.", fill=GREY))
+    parts.append(drawn_text(left, 91, "ten times the one before it. 12×: twelve times worse than ours.", fill=GREY))
     return parts
 
 
@@ -126,11 +126,11 @@ def _panel(panel: Panel) -> list[str]:
     axis = _axis(values)
     bottom = PANEL_HEADER + len(peers) * BAR_STEP
     better = " (more is better)" if panel["unit"] == "/s" else ""
-    parts = [_text(0, 14, panel["what"].replace("`", "") + better, size=14, weight=600)]
+    parts = [drawn_text(0, 14, panel["what"].replace("`", "") + better, size=14, weight=600)]
     for decade in axis.decades():
         x = axis.x(10**decade)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{PANEL_HEADER - 6}" y2="{bottom}" stroke="{FAINT}"/>')
-        parts.append(_text(x, bottom + 11, _tick(decade, panel["unit"]), fill=GREY, size=10, anchor="middle"))
+        parts.append(drawn_text(x, bottom + 11, _tick(decade, panel["unit"]), fill=GREY, size=10, anchor="middle"))
     ours = peers[OURS].get("median")
     for number, (name, told) in enumerate(peers.items()):
         parts += _bar(name, told, PANEL_HEADER + number * BAR_STEP, axis, panel["unit"], ours)
@@ -140,20 +140,20 @@ def _panel(panel: Panel) -> list[str]:
 def _bar(name: str, told: Mapping[str, Any], top: float, axis: Axis, unit: str, ours: float | None) -> list[str]:
     base = top + BAR - 3
     weight = 700 if name == OURS else 400
-    parts = [_text(NAMES - 9, base, name, anchor="end", weight=weight, fill=ACCENT if name == OURS else INK)]
+    parts = [drawn_text(NAMES - 9, base, name, anchor="end", weight=weight, fill=ACCENT if name == OURS else INK)]
     if "median" not in told:
         word, fill = ("no", REFUSED) if "no" in told else ("–", GREY)
-        return [*parts, _text(NAMES + 6, base, word, fill=fill)]
+        return [*parts, drawn_text(NAMES + 6, base, word, fill=fill)]
     value = told["median"]
     fill = {OURS: ACCENT, ALONE: BASELINE}.get(name, OTHERS)
     end = max(axis.x(value), NAMES + 3)
     parts.append(
         f'<rect x="{NAMES}" y="{top}" width="{end - NAMES:.1f}" height="{BAR}" rx="3" fill="{fill}"{_border(fill)}/>'
     )
-    parts.append(_text(end + 6, base, figure(value, unit), weight=weight, fill=ACCENT if name == OURS else INK))
+    parts.append(drawn_text(end + 6, base, figure(value, unit), weight=weight, fill=ACCENT if name == OURS else INK))
     if ours and name not in (OURS, ALONE):
         worse = ours / value if unit == "/s" else value / ours
-        parts.append(_text(PANEL_WIDTH, base, _times(worse), size=11.5, fill=GREY, anchor="end"))
+        parts.append(drawn_text(PANEL_WIDTH, base, _times(worse), size=11.5, fill=GREY, anchor="end"))
     return parts
 
 
@@ -178,7 +178,7 @@ def _border(fill: str) -> str:
     return f' stroke="{OTHERS}"' if fill == BASELINE else ""
 
 
-def _text(
+def drawn_text(
     x: float, y: float, text: str, *, size: float = 12.5, weight: int = 400, fill: str = INK, anchor: str = "start"
 ) -> str:
     return (

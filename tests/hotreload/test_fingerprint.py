@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,15 @@ import uno_devserver
 from hotreload.trees import fingerprint, fresh_digest, watched
 from support.files import write, write_all
 from support.git import git
-from uno_devserver.hotreload.fingerprint import Fingerprint
+from uno_devserver.hotreload.fingerprint import UNREADABLE, Fingerprint
+from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.source_tree import Sources
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+from uno_devserver.workspace.repository import ReadBudget
 
-# printf 'a.py\0002\000hipkg/\303\244.py\0000\000' | sha256sum
+# each() { printf "$1\\000"; printf "$2" | sha256sum | xxd -r -p; }; { each a.py hi; each pkg/ä.py ""; } | sha256sum
 VECTOR_FILES = {"pkg/ä.py": "", "a.py": "hi"}
-VECTOR_INPUT = b"a.py\x002\x00hi" + b"pkg/\xc3\xa4.py\x000\x00"
-VECTOR = "6b90b24cad6ea3095368aaa1db0fbbecec0985f50c97eafb1a23a99ca831cdbd"
+VECTOR = "58864c0506d4309cf867d7a0b25c5ed9b36e71a3314a993187457977460913a1"
 
 BOTH_WAYS = pytest.mark.parametrize("watches", [True, False], ids=["watching", "reading"])
 
@@ -34,30 +37,33 @@ def listed(root: Path, *names: str) -> Sources:
     return Sources(str(root), {name: str(root / name) for name in names}, frozenset({str(root)}))
 
 
-def digest_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def digest_of(*files: tuple[bytes, bytes | None]) -> str:
+    """Of names with their contents, in this order; None: unreadable."""
+    whole = hashlib.sha256()
+    for name, content in files:
+        whole.update(name + b"\0" + (UNREADABLE if content is None else hashlib.sha256(content).digest()))
+    return whole.hexdigest()
 
 
-def test_the_digest_is_that_of_paths_lengths_and_bytes_in_the_order_of_paths(tmp_path: Path) -> None:
+def test_the_digest_is_that_of_paths_and_contents_in_the_order_of_paths(tmp_path: Path) -> None:
     write_all(tmp_path, VECTOR_FILES)
 
     assert fingerprint(tmp_path).digest() == VECTOR
-    assert digest_of(VECTOR_INPUT) == VECTOR
+    assert digest_of((b"a.py", b"hi"), ("pkg/ä.py".encode(), b"")) == VECTOR
 
 
 def test_the_order_is_that_of_whole_paths_not_of_folders(tmp_path: Path) -> None:
     write_all(tmp_path, {"a/z.py": "1", "a.py": "2", "a-b/c.py": "3"})
 
-    expected = b"a-b/c.py\x001\x003" + b"a.py\x001\x002" + b"a/z.py\x001\x001"
-    assert fingerprint(tmp_path).digest() == digest_of(expected)
+    expected = digest_of((b"a-b/c.py", b"3"), (b"a.py", b"2"), (b"a/z.py", b"1"))
+    assert fingerprint(tmp_path).digest() == expected
 
 
 def test_a_name_that_is_no_text_counts_with_its_bytes(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py")).write_bytes(b"x")
     write(tmp_path / "é.py", "y")
 
-    expected = "é.py".encode() + b"\x001\x00y" + b"\xff.py\x001\x00x"
-    assert fingerprint(tmp_path).digest() == digest_of(expected)
+    assert fingerprint(tmp_path).digest() == digest_of(("é.py".encode(), b"y"), (b"\xff.py", b"x"))
 
 
 def test_bytes_cannot_move_from_one_file_to_the_next_unnoticed(tmp_path: Path) -> None:
@@ -75,7 +81,7 @@ def test_where_the_package_lies_does_not_count(tmp_path: Path) -> None:
 
 
 def test_no_files_have_a_digest_too(tmp_path: Path) -> None:
-    assert fingerprint(tmp_path).digest() == digest_of(b"")
+    assert fingerprint(tmp_path).digest() == digest_of()
 
 
 def test_no_module_looks_at_the_date_of_a_file() -> None:
@@ -182,6 +188,25 @@ def test_git_back_and_forth_changes_nothing(tmp_path: Path, watches: bool) -> No
     one.close()
 
 
+def test_of_many_files_only_those_that_were_written_to_or_are_new_are_read_again(tmp_path: Path) -> None:
+    package, read = tmp_path / "package", list[str]()
+    write_all(package, {f"module{number}.py": f"value = {number}\n" for number in range(100)})
+
+    class Noting(ReadBudget):
+        def read(self, path: str, limit: int) -> bytes:
+            read.append(Path(path).name)
+            return super().read(path, limit)
+
+    with closing(Fingerprint(lambda: find_sources(WatchedPackage(Role.SERVER, str(package))), budget=Noting())) as one:
+        one.digest()
+        read.clear()
+        write(package / "module7.py", "value = 'seven'\n")
+        write(package / "new.py", "")
+        assert one.digest() == fresh_digest(package)
+
+    assert sorted(set(read)) == ["module7.py", "new.py"]
+
+
 # Faults.
 
 
@@ -192,11 +217,11 @@ def test_a_file_that_cannot_be_read_counts_with_its_path_and_is_told(tmp_path: P
     write(tmp_path / "a.py", "x")
     one = Fingerprint(lambda: listed(tmp_path, "a.py", "strange.py"), watches=watches)
 
-    assert one.digest() == digest_of(b"a.py\x001\x00x" + b"strange.py\x00unreadable\x00")
+    assert one.digest() == digest_of((b"a.py", b"x"), (b"strange.py", None))
     assert str(folder) in one.problems[0]
     folder.rmdir()
     write(folder, "now")
-    assert one.digest() == digest_of(b"a.py\x001\x00x" + b"strange.py\x003\x00now")
+    assert one.digest() == digest_of((b"a.py", b"x"), (b"strange.py", b"now"))
     assert one.problems == ()
     one.close()
 
@@ -206,10 +231,10 @@ def test_a_file_that_is_listed_but_never_there_is_left_out_in_the_end(tmp_path: 
     write(tmp_path / "a.py", "x")
     one = Fingerprint(lambda: listed(tmp_path, "a.py", "ghost.py"), watches=watches)
 
-    assert one.digest() == digest_of(b"a.py\x001\x00x")
-    assert one.digest() == digest_of(b"a.py\x001\x00x")
+    assert one.digest() == digest_of((b"a.py", b"x"))
+    assert one.digest() == digest_of((b"a.py", b"x"))
     write(tmp_path / "ghost.py", "")
-    assert one.digest() == digest_of(b"a.py\x001\x00x" + b"ghost.py\x000\x00")
+    assert one.digest() == digest_of((b"a.py", b"x"), (b"ghost.py", b""))
     one.close()
 
 

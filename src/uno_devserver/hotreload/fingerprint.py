@@ -1,7 +1,7 @@
 """One digest of the contents of all source files of a package.
 
 SHA-256 over the files in the order of their paths; each contributes its path from the root with forward slashes, a zero
-byte, its length in decimal digits, a zero byte, and its bytes. Dates, owners and modes do not matter.
+byte, and the SHA-256 of its bytes. Dates, owners and modes do not matter.
 
 The digest of each file is kept. If the system reports which files were written to, only these are read again, else all
 of them. The reports are taken before the files are read, so the next digest sees a change made during the reading.
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..workspace.repository import ReadBudget
-    from .source_watch import SourceWatch
+    from .source_watch import SeenChanges, SourceWatch
     from .sources.source_tree import Sources
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece
 MAX_TRIES = 5  # listings in a row while files appear and vanish
-UNREADABLE = b"unreadable"  # replaces the length, which has only digits
+UNREADABLE = b"unreadable".ljust(32, b"\0")  # in place of a digest, of which it has the length
 # Windows has names that are not valid UTF-16, Linux has names that are not valid UTF-8.
 _ENCODING_ERRORS = "surrogatepass" if os.name == "nt" else "surrogateescape"
 
@@ -110,8 +110,10 @@ class Fingerprint:
                 return before if sources is before.sources else before.replace(sources=sources)
             try:
                 if before is not None and sources is before.sources:
-                    sources, _ = self._list()  # a changed file may import others
-                return _read(sources, self._read_file, leave_out_missing=not tries_left)
+                    sources, same_folders = self._list()  # a changed file may import others
+                    seen = seen if same_folders else None
+                known = {} if before is None or seen is None else _unchanged(before, sources, seen)
+                return _read(sources, known, self._read_file, leave_out_missing=not tries_left)
             except FileNotFoundError as error:
                 log.debug(f"{error.filename} vanished while the sources were read; they are listed again.")
                 sources = None
@@ -172,26 +174,39 @@ def _content_digest(path: str) -> bytes:
         return UNREADABLE
 
 
-def _read(sources: Sources, read: Callable[[str, int], bytes], *, leave_out_missing: bool) -> _State:
-    """Raises FileNotFoundError if the list is out of date, unless missing files are left out."""
+def _unchanged(before: _State, sources: Sources, seen: SeenChanges) -> dict[str, bytes]:
+    """The digests of the files that the system would have reported if they had changed."""
+    return {
+        name: before.digests[name]
+        for name in (sources.files.keys() & before.digests.keys()) - seen.files
+        if sources.files[name] == before.sources.files[name] and before.digests[name] != UNREADABLE
+    }
+
+
+def _read(
+    sources: Sources, known: dict[str, bytes], read: Callable[[str, int], bytes], *, leave_out_missing: bool
+) -> _State:
+    """Of files whose digest is `known` nothing is read.
+
+    Raises FileNotFoundError if the list is out of date, unless missing files are left out.
+    """
     whole = sha256()
     digests: dict[str, bytes] = {}
     problems: list[str] = []
     for encoded, name in sorted((name.encode("utf-8", _ENCODING_ERRORS), name) for name in sources.files):
-        try:
-            content = read(sources.files[name], MAX_FILE_BYTES)
-        except FileNotFoundError:
-            if leave_out_missing:
-                continue
-            raise
-        except FileProblem as problem:
-            problems.append(f"{problem.path} cannot be read: {problem.reason}. Its changes are not noticed.")
-            whole.update(b"%s\0%s\0" % (encoded, UNREADABLE))
-            digests[name] = UNREADABLE
-            continue
-        whole.update(b"%s\0%d\0" % (encoded, len(content)))
-        whole.update(content)
-        digests[name] = sha256(content).digest()
+        digest = known.get(name)
+        if digest is None:
+            try:
+                digest = sha256(read(sources.files[name], MAX_FILE_BYTES)).digest()
+            except FileNotFoundError:
+                if leave_out_missing:
+                    continue
+                raise
+            except FileProblem as problem:
+                problems.append(f"{problem.path} cannot be read: {problem.reason}. Its changes are not noticed.")
+                digest = UNREADABLE
+        whole.update(b"%s\0%s" % (encoded, digest))
+        digests[name] = digest
     return _State(sources, digests, whole.hexdigest(), tuple(problems))
 
 
