@@ -23,6 +23,7 @@ PARTS = (
     ("registration",),
     ("peers",),
     ("sign_in",),
+    ("scale",),
 )
 
 
