@@ -118,6 +118,41 @@ def test_code_of_another_user_is_never_agreed_to(workspace: Path, state: str, tm
     assert is_trusted(_environ(tmp_path, "1"), str(workspace)), "automation may agree to everything"
 
 
+@pytest.mark.parametrize(
+    "name", ["global.json", "Directory.Build.props", "Directory.Build.targets", "Directory.Build.rsp", "nuget.config"]
+)
+@pytest.mark.usefixtures("ordinary_user")
+def test_what_another_user_has_put_above_a_workspace_for_its_build_is_not_agreed_to(
+    workspace: Path, state: str, tmp_path: Path, name: str
+) -> None:
+    project = workspace / "project"
+    write_all(workspace, {"global.json": "{}", name: "{}", "project/.devtools/addins/greeter.py": ""})
+    agree(state, trust_question(str(project)), "trust")
+    assert is_agreed(state, str(project))
+
+    os.chown(workspace / name, 65534, -1)
+
+    assert not is_trusted(_environ(tmp_path), str(project))
+    with pytest.raises(ForeignCode, match=f"{workspace}/{name}: it belongs to another user"):
+        trust_question(str(project))
+
+    write(project / name, "{}")
+    nearest_counts = name != "nuget.config"
+    assert is_agreed(state, str(project)) == nearest_counts, "every nuget.config is read, of the others the nearest"
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_what_another_user_has_put_above_a_csharp_server_is_not_agreed_to(workspace: Path) -> None:
+    files = {"app/.devtools/host.config.jsonc": '{"mcpServerRoot": ".."}', "app/Server.csproj": "<Project />"}
+    write_all(workspace, {**files, "Directory.Build.targets": "<Project />"})
+    assert "the package of Server.csproj" in trust_question(str(workspace / "app")).kinds
+
+    os.chown(workspace / "Directory.Build.targets", 65534, -1)
+
+    with pytest.raises(ForeignCode, match=f"{workspace}/Directory.Build.targets: it belongs to another user"):
+        trust_question(str(workspace / "app"))
+
+
 @pytest.mark.usefixtures("ordinary_user")
 def test_variables_that_another_user_has_written_are_not_agreed_to(workspace: Path) -> None:
     server = '{"mcpServer": {"command": "serve", "envFile": "../.env"}}'

@@ -7,7 +7,8 @@ changed config or a new kind of code needs a new agreement; edited code does not
 
 The user cannot agree to code of another user than themselves or root, and an agreement does not cover such code: where
 others may create folders, they could put their code at a path that was agreed to and then removed. The owners of the
-workspace's folder, config, add-ins and package files are checked, unless this process runs as root.
+workspace's folder, config, add-ins and package files are checked, and of the files above it that a build reads, unless
+this process runs as root.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .config import MAX_BYTES, PROJECTS, read_config
 from .devtools_folder import ADDINS_FOLDER, CONFIG
 from .global_json import find_global_json
 from .npm_packages import PACKAGE_JSON, packages_to_build
+from .paths import upwards
 from .repository import BudgetSpent, ReadBudget
 
 TYPE_CHECKING = False
@@ -123,6 +125,7 @@ def trust_question(directory: str) -> TrustQuestion:
     check_owners(_own_paths(directory, addins))
     kinds = [_addin_kind(path) for path in addins]
     if find_global_json(directory) is not None:
+        check_owners(_build_files(directory))
         kinds.append(BUILD)
     config = os.path.join(directory, CONFIG)
     try:
@@ -196,6 +199,18 @@ def _own_paths(directory: str, addins: tuple[str, ...] = ()) -> Iterator[str]:
             yield os.path.join(path, "__init__.py")
 
 
+def _build_files(directory: str) -> Iterator[str]:
+    """The files in a folder and above it from which MSBuild and the SDK take what they run."""
+    from .dotnet_project import EACH, NEAREST  # imported late: only workspaces with .NET need it
+
+    missing = list(NEAREST)
+    for folder in upwards(directory):
+        yield from (os.path.join(folder, name) for name in EACH)
+        for name in [name for name in missing if os.path.isfile(os.path.join(folder, name))]:
+            missing.remove(name)
+            yield os.path.join(folder, name)
+
+
 def check_owners(paths: Iterable[str]) -> None:
     """Raise ForeignCode for the first of these paths that belongs to another user, or is a link to such a file."""
     # Root runs what ordinary users own as a matter of course: by sudo, and in containers, where the owner of a mounted
@@ -236,6 +251,8 @@ def _package_kinds(directory: str, config: Config, budget: ReadBudget) -> Iterat
             if name in _PACKAGES or name.lower().endswith(PROJECTS) or name in programs:
                 path = os.path.join(root, name)
                 check_owners((named, root, path))
+                if name.lower().endswith(PROJECTS) or name in programs:
+                    check_owners(_build_files(root))
                 shown = _relative(path, directory)
                 yield f"the package of {shown}"
                 yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))
