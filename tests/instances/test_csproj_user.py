@@ -31,6 +31,7 @@ from uno_devserver.instances.csproj_user import (
     write_port,
 )
 from uno_devserver.msbuild.xml import XmlProblem
+from uno_devserver.system.files import TEMPORARY
 
 RECORDED = GOLDEN / "bytes" / "csproj-user"
 START = GOLDEN / "host" / "start"
@@ -70,6 +71,21 @@ def test_a_new_file_has_the_recorded_bytes(tmp_path: Path) -> None:
     assert [(file.path, file.action) for file in result.files] == [(str(path), PortFileAction.CREATED)]
     assert path.read_bytes() == (RECORDED / "csproj-user-new.xml").read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+
+
+def test_the_temporary_file_of_a_writer_that_was_killed_is_removed(tmp_path: Path) -> None:
+    path = solution(tmp_path, "App/App.csproj")
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    left = write(tmp_path / f"App/App.csproj.user.{killed.pid}-0{TEMPORARY}", "<Proj")
+    others = [f"App/App.csproj.user.{os.getpid()}-0{TEMPORARY}", f"App/Notes.{killed.pid}-0{TEMPORARY}"]
+    for name in others:
+        write(tmp_path / name, "<Proj")
+
+    write_port(path, 53821, str(tmp_path))
+
+    assert not left.exists()
+    assert all((tmp_path / name).exists() for name in others), "of a writer that lives, and of another file"
 
 
 def test_the_recorded_start_gives_the_recorded_files(tmp_path: Path) -> None:

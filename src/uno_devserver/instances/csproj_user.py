@@ -16,7 +16,7 @@ from enum import Enum
 
 from ..msbuild.problems import shortened
 from ..msbuild.xml import XmlProblem, inner_text, parse_xml
-from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, write_atomic
+from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, sweep, write_atomic
 from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
 from ..workspace.solutions import read_solution, uses_uno
@@ -169,6 +169,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _written(path: str, real: str, value: str, project: os.stat_result) -> PortFileAction:
+    sweep(*os.path.split(real))  # a writer that was killed may have left its temporary file beside the project
     for _ in range(ATTEMPTS - 1):
         try:
             return _write(path, real, value, project)
