@@ -59,6 +59,16 @@ def test_nor_does_a_file_that_is_longer_than_it_says(machine: Machine) -> None:
     assert "CRC" in refused(machine, path, address_space=MEMORY)
 
 
+def test_a_list_of_files_without_an_end_takes_no_memory(machine: Machine) -> None:
+    path = machine.root / "Acme.Tool.1.0.0.nupkg"
+    with path.open("wb") as file:
+        file.truncate(BOMB)
+        file.seek(BOMB)
+        file.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, BOMB, 0, 0))
+
+    assert f"more than {addin.MAX_READ_BYTES:,} bytes" in refused(machine, path, address_space=MEMORY)
+
+
 def test_many_files_take_no_more_of_the_disk_than_one(machine: Machine) -> None:
     path = packed(machine, {f"build/{number}.targets": b" " * 4_000_000 for number in range(50)})
 

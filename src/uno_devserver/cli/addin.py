@@ -22,6 +22,7 @@ from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import BinaryIO
     from zipfile import ZipFile, ZipInfo
 
     from .parse import Invocation
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MAX_PLACES = 30_000  # files and folders; the largest public packages have some ten thousand
 MAX_LEVELS = 100  # of folders; real packages have ten, and removing them takes an open file for each
 MAX_TEXT_BYTES = 16 * 1024 * 1024  # of all files that are read; .targets files have less than 1 MB
+# Read at once, as ZipFile does with the list of all files, whatever its length; that of a large package has 3 MB.
+MAX_READ_BYTES = 8 * 1024 * 1024
 SECONDS = 20.0  # for the evaluation of all build files, which takes milliseconds for each
 READ = (".props", ".targets", ".nuspec", MANIFEST_NAME)  # the endings of files whose content matters
 NEWEST_HOST = "999999999"  # a Host version that reaches every minimum
@@ -67,7 +70,7 @@ def _lay_out(path: str, folder: str) -> None:
     from zipfile import BadZipFile, ZipFile
 
     try:
-        with open_regular(path) as file, ZipFile(file) as package:
+        with open_regular(path) as file, ZipFile(_Bounded(file)) as package:
             _write_files(package, folder)
     except FileProblem as problem:
         raise _unreadable(path, problem.reason) from problem
@@ -75,6 +78,19 @@ def _lay_out(path: str, folder: str) -> None:
         raise _unreadable(path, error.strerror or str(error)) from error
     except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
         raise _unreadable(path, shortened(str(error)).rstrip(".")) from error
+
+
+class _Bounded:
+    """The file of a package, of which too much cannot be read at once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+        self._read = file.read
+
+    def read(self, count: int = -1) -> bytes:
+        if count > MAX_READ_BYTES:
+            raise ValueError(f"its list of files, or a file that is read, has more than {MAX_READ_BYTES:,} bytes")
+        return self._read(count)
 
 
 def _unreadable(path: str, reason: str) -> UserError:
