@@ -104,11 +104,13 @@ def test_the_dump_files_are_gone_afterwards(workspace: WorkspaceBuilder) -> None
 def test_what_msbuild_dumps_may_hold_any_letters_separators_and_repetitions(workspace: WorkspaceBuilder) -> None:
     one = str(write(workspace.machine.root / "Ünï 日本" / "One.dll", b"MZ"))
     two = str(write(workspace.machine.root / "Two.dll", b"MZ"))
-    _mute(workspace, Build(["net10.0;", "net10.0;", ""], {"net10.0": [f" {one} ;{two}", "", one, two.upper()]}))
+    dump = [f" {one.upper()} ;{one};{two}", "", one, two.upper()]  # projects that are built side by side have no order
+    _mute(workspace, Build(["net10.0;", "net10.0;", ""], {"net10.0": dump}))
 
     result = _fall_back(workspace)
 
     assert result.add_ins == [one, two]
+    assert "AddInBinaryNotFound" not in result.issue_codes
     assert {entry["discoverySource"] for entry in result.json["addIns"]} == {"msbuild"}
 
 
@@ -412,12 +414,13 @@ def test_msbuild_is_asked_by_evaluation_and_builds_nothing(workspace: WorkspaceB
     app, lib = _two_projects(workspace)
     package = direct_add_in("Acme.Tool")
     path = package.dll(package.write(workspace.machine.nuget).parents[1])
-    evaluation = {app: {"net10.0": [path], "net9.0": []}, lib: {"net10.0": [path]}}
+    evaluation = {app: {"net10.0": [path.upper()], "net9.0": []}, lib: {"net10.0": [path]}}
     dotnet = workspace.machine.install_dotnet(FakeDotNet(evaluation=evaluation))
 
     result = workspace.machine.disco("--force-msbuild-discovery")
 
     assert result.add_ins == [path], "by its full path, so that two spellings are one add-in"
+    assert "AddInBinaryNotFound" not in result.issue_codes
     assert result.json["addInsDiscoveryMethod"] == "msbuild"
     assert re.search(r"MSBuild evaluated 2 project\(s\) in \d+\.\d s\.", result.stderr)
     assert dotnet.build_calls() == []

@@ -100,9 +100,9 @@ def _evaluated(dotnet: str, projects: Projects, environ: Mapping[str, str], dead
     problems = [(path, problem) for (path, _), (_, _, problem) in zip(asked, answers, strict=True) if problem]
     if problems and all(UNKNOWN_SWITCH in problem for _, problem in problems):
         return None  # global.json asks for an older SDK
-    paths = dict.fromkeys(path for found, _, _ in answers for path in found)
+    paths = _one_of_each([path for found, _, _ in answers for path in found])
     issues = dict.fromkeys(issue for path, problem in problems for issue in _failed(path, _reason(problem)).issues)
-    return MSBuildAnswer(tuple(paths), tuple(issues))
+    return MSBuildAnswer(paths, tuple(issues))
 
 
 class _Build(Value):
@@ -172,17 +172,21 @@ def _remove(path: str) -> None:
 
 
 def _read_dump(path: str) -> tuple[str, ...]:
-    """The entries of a dump file without duplicates, ignoring case; none if the file cannot be read."""
+    """The entries of a dump file, each once; none if the file cannot be read."""
     try:
         data = read_own(path, MAX_DUMP_BYTES)
     except (FileNotFoundError, FileProblem):
         return ()
     text = data.removeprefix(b"\xff\xfe").decode("utf-16-le", "replace")
-    entries: dict[str, str] = {}
-    for entry in _SEPARATORS.split(text):
-        if entry.strip():
-            entries.setdefault(entry.strip().lower(), entry.strip())
-    return tuple(entries.values())
+    return _one_of_each([entry.strip() for entry in _SEPARATORS.split(text) if entry.strip()])
+
+
+def _one_of_each(names: Sequence[str]) -> tuple[str, ...]:
+    """The names without those that differ only in case; of two paths, one that exists counts."""
+    found: dict[str, str] = {}
+    for name in sorted(names, key=os.path.isfile, reverse=True):  # which keeps the order otherwise
+        found.setdefault(name.lower(), name)
+    return tuple(found.values())
 
 
 def _failed(solution: str, reason: str, next_step: str = "") -> MSBuildAnswer:
