@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -303,9 +304,9 @@ def test_an_add_in_that_the_project_switches_off_is_not_loaded_from_the_last_goo
     assert (result.add_ins, result.json["addInsDiscoveryMethod"]) == ([], None)
     assert [code for code in result.issue_codes if code.startswith("AddIn")] == ["AddInPackageNotCached"], "of Settings"
     assert dotnet.build_calls() == []
-    write(workspace.root / "App" / "obj" / "App.csproj.nuget.g.targets", "damaged")
-    (workspace.root / "App" / "obj" / "project.assets.json").unlink()
-    assert _fall_back(workspace).add_ins == [], "nor later, when the restore cannot be read"
+    shutil.rmtree(workspace.root / "App" / "obj")
+    Path(result.json["packagesJsonPath"]).write_text("damaged", "utf-8")
+    assert _fall_back(workspace).add_ins == [], "nor later, when neither the restore nor the SDK can be read"
 
 
 def test_an_add_in_of_the_project_itself_that_it_switches_off_is_not_loaded(workspace: WorkspaceBuilder) -> None:

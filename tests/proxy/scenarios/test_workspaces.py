@@ -135,6 +135,8 @@ def test_a_choice_that_is_no_solution_of_the_workspace_is_rejected(proxies: Prox
         assert result["isError"] is True, path
         assert (told["status"], told["devServerAction"]) == (recorded["status"], recorded["devServerAction"])
         assert [issue["code"] for issue in told["issues"]] == [issue["code"] for issue in recorded["issues"]]
+        names = ("candidate", "uno_health", "uno_app_select_solution", str(two.root / "A.slnx"))
+        assert all(name in told["message"] for name in names), "what an agent needs next"
 
     for arguments in ({}, {"solutionPath": 3}, {"solutionPath": ""}, {"solutionPath": "a.sln"}):
         result = client.call_result("uno_app_select_solution", **arguments)
@@ -293,11 +295,33 @@ def test_with_force_roots_fallback_even_a_workspace_waits_to_be_named(proxies: P
     assert client.call("echo", text="hi") == "hi"
 
 
+@pytest.mark.parametrize("kind", ["uno", "empty"])
+def test_after_a_folder_was_named_without_a_solution_health_has_it_as_confirmed(
+    proxies: Proxies, workspace: WorkspaceBuilder, kind: str
+) -> None:
+    folder = workspace.root
+    if kind == "uno":
+        workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    else:
+        folder = workspace.machine.root / "empty"
+        folder.mkdir()
+    client = proxies.start("--force-roots-fallback", cwd=workspace.machine.root)
+    client.initialize()
+
+    told = json.loads(client.call("uno_app_initialize", workspaceDirectory=str(folder)))
+
+    assert told["status"] == ("ready" if kind == "uno" else "degraded")
+    report = client.health()
+    assert (report["selectionSource"], report["effectiveWorkspaceDirectory"]) == ("RootsConfirmed", str(folder))
+
+
 def test_a_solution_that_is_named_by_its_path_before_any_workspace_starts_it(
     proxies: Proxies, workspace: WorkspaceBuilder
 ) -> None:
     workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
-    client = proxies.start("--force-roots-fallback", cwd=workspace.machine.root)
+    elsewhere = workspace.machine.root / "empty"
+    elsewhere.mkdir()
+    client = proxies.start("--force-roots-fallback", cwd=elsewhere)
     client.initialize()
 
     told = json.loads(client.call("uno_app_select_solution", solutionPath=str(workspace.root / "App.slnx")))
