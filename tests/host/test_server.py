@@ -329,9 +329,12 @@ def test_pages_that_are_isolated_can_load_its_answers(host: BundledHost) -> None
         ("POST", "/rc", 405),
         ("HEAD", "/rc", 405),
         ("POST", "/devserver/idechannel/", 404),
+        ("POST", "/devserver/idechannel/a/b", 404),
+        ("GET", "/applaunch/%7B0b7a1a0e-8d1c-4f0e-9d58-0c2f5d1f3a10%7D", 200),
+        ("GET", "/applaunch/asm", 400),
     ],
 )
-def test_paths_ignore_case_and_a_last_slash(host: BundledHost, method: str, path: str, status: int) -> None:
+def test_paths_lead_where_those_of_the_dotnet_host_do(host: BundledHost, method: str, path: str, status: int) -> None:
     assert host.ask(method, path).status == status
 
 
