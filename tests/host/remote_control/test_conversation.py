@@ -23,7 +23,7 @@ RECORD: list[Step] = json.loads((GOLDEN / "host" / "rc" / "conversation.json").r
 NOT_REPLAYED = {
     "upgrade": "every test here begins with one",
     "KeepAlive, other version": "the .NET Host tells its own version; ours is none of Uno's, so it repeats the app's",
-    "close 1000": "the .NET Host drops the connection; ours answers the close, as the protocol asks",
+    "close 1000": "see the test of the close",
     "upgrade with a foreign Origin": "the .NET Host serves web sites; ours refuses them (tests of the server)",
     "upgrade with subprotocols": "a matter of the server, which chooses none either",
     "two clients: first": "see the test of two apps",
@@ -95,6 +95,17 @@ async def test_two_apps_have_a_conversation_each() -> None:
         for app, step in ((first, "two clients: first"), (second, "two clients: second")):
             await hold(next(other for other in RECORD if other["step"] == step), app, {})
         assert await first.answers() == []
+
+
+async def test_a_close_is_answered_where_the_net_host_dropped_the_connection() -> None:
+    (received,) = next(step for step in RECORD if step["step"] == "close 1000")["received"]
+    assert received["opcode"] == "tcp-closed"
+
+    async with served(remote_control()) as port, app_at(port) as app:
+        await app.answers()
+        await app.socket.close(1000, "bye")
+
+        assert app.socket.close_code == 1000, "without an answer it would be 1006"
 
 
 async def test_frames_wait_for_the_ide_as_recorded() -> None:
