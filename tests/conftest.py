@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.hosts import StandInHosts
+from support.hosts import Rival, StandInHosts
 from support.machine import DATA_HOME, WINDOWS, Machine
 from support.servers import Processes, Registry
 from support.virtual_time import run_virtually
@@ -123,6 +123,15 @@ def hosts(machine: Machine) -> Iterator[StandInHosts]:
     hosts = StandInHosts(machine.install_dotnet())
     yield hosts
     hosts.end_all()
+
+
+@pytest.fixture
+def rival(workspace: WorkspaceBuilder, hosts: StandInHosts) -> Iterator[Rival]:
+    """A Host for `App.slnx` that another program has launched."""
+    rival = Rival(workspace.root / "App.slnx", hosts, workspace.machine.variables())
+    yield rival
+    rival.process.kill()
+    rival.process.wait()
 
 
 @pytest.fixture

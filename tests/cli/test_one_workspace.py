@@ -7,17 +7,15 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.files import write
-from support.hosts import Manners, StandInHosts, is_running
+from support.hosts import Manners, Rival, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
-from support.ports import lasting_port
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder, slnx
 from uno_devserver.instances.registry import entry_name, sidecar_name
@@ -332,32 +330,6 @@ def test_a_failed_start_is_forgotten_when_a_host_of_another_program_is_used(
 
     assert (used["outcome"], used["processId"]) == ("reused", rival.process.pid)
     assert "last start failed" not in uno.machine.run("health", "--json").stdout
-
-
-class Rival:
-    """A Host that another program launches while ours starts: it has registered first, and does not listen yet."""
-
-    def __init__(self, uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-        assert uno.machine.dotnet
-        self.port = lasting_port()
-        self._go = uno.machine.root / "go-theirs"
-        hosts.behave(Manners(waits_for=str(self._go)))
-        line = [str(uno.machine.dotnet.root / "dotnet"), "Host.dll", "--httpPort", str(self.port), "--addins", ";"]
-        line += ["--solution", str(uno.root / "App.slnx")]
-        self.process = subprocess.Popen(line, cwd=uno.root, env=uno.machine.variables(), stdout=subprocess.DEVNULL)
-        self.entry = Path(folders(uno.machine.variables()).registry) / entry_name(self.process.pid)
-        wait_for(self.entry.is_file, "its registration")
-
-    def listen(self) -> None:
-        self._go.touch()
-
-
-@pytest.fixture
-def rival(uno: WorkspaceBuilder, hosts: StandInHosts) -> Iterator[Rival]:
-    rival = Rival(uno, hosts)
-    yield rival
-    rival.process.kill()
-    rival.process.wait()
 
 
 @pytest.mark.parametrize("becomes", ["ready before ours", "ready after ours", "dead"])

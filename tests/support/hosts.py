@@ -7,7 +7,9 @@ remembers how it was called. Every one that is left is ended by `end_all`.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,10 @@ from typing import Any
 import psutil
 
 from support.dotnet import FakeDotNet
+from support.ports import lasting_port
+from support.waiting import wait_for
+from uno_devserver.instances.registry import entry_name
+from uno_devserver.system.folders import folders
 
 # How long anything may take that happens at once on an idle machine.
 
@@ -148,13 +154,13 @@ class StandInHosts:
     """All the Hosts that a stand-in dotnet ran."""
 
     def __init__(self, dotnet: FakeDotNet) -> None:
-        self._root = dotnet.root
-        (self._root / "host.py").write_text(_SCRIPT, "utf-8")
+        self.root = dotnet.root
+        (self.root / "host.py").write_text(_SCRIPT, "utf-8")
         self.behave(Manners())
 
     def behave(self, manners: Manners) -> None:
         """Set how Hosts that are launched from now on behave."""
-        (self._root / "host.json").write_text(json.dumps(vars(manners)), "utf-8")
+        (self.root / "host.json").write_text(json.dumps(vars(manners)), "utf-8")
 
     def launches(self) -> list[dict[str, Any]]:
         """How each was called: argv (from the Host's path on), cwd, environment, process."""
@@ -166,11 +172,28 @@ class StandInHosts:
 
     def end_all(self) -> None:
         for fact in self.launches():
-            end(fact["pid"], str(self._root))
+            end(fact["pid"], str(self.root))
 
     def _facts(self) -> list[dict[str, Any]]:
-        path = self._root / "hosts.jsonl"
+        path = self.root / "hosts.jsonl"
         return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+class Rival:
+    """A Host that another program launches while ours starts: it has registered first, and does not listen yet."""
+
+    def __init__(self, solution: Path, hosts: StandInHosts, environ: Mapping[str, str]) -> None:
+        self.port = lasting_port()
+        self._go = hosts.root / "go-theirs"
+        hosts.behave(Manners(waits_for=str(self._go)))
+        line = [str(hosts.root / "dotnet"), "Host.dll", "--httpPort", str(self.port), "--addins", ";"]
+        line += ["--solution", str(solution)]
+        self.process = subprocess.Popen(line, cwd=solution.parent, env=environ, stdout=subprocess.DEVNULL)
+        self.entry = Path(folders(environ).registry) / entry_name(self.process.pid)
+        wait_for(self.entry.is_file, "its registration")
+
+    def listen(self) -> None:
+        self._go.touch()
 
 
 def is_running(pid: int) -> bool:
