@@ -7,6 +7,7 @@ and writes the files.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,27 @@ def test_the_user_file_of_a_project_counts_after_it_and_before_directory_build_t
 
     assert _ask_msbuild(uno).add_ins == [addin]
     assert uno.machine.disco().add_ins == [addin]
+
+
+def test_disco_verify_shows_what_only_a_target_of_the_build_adds(uno: WorkspaceBuilder) -> None:
+    folder = uno.machine.root / "addins"
+    read, added = write(folder / "Read.dll", DLL), write(folder / "Added.dll", DLL)
+    uno.file("App/App.csproj", _project("netcoreapp3.1", read)).solution("App.sln", ["App/App.csproj"])
+
+    same = _verified(uno)
+    item = f'<ItemGroup><UnoRemoteControlAddIns Include="{added}" /></ItemGroup>'
+    target = f'<Target Name="Add" BeforeTargets="UnoDumpRemoteControlAddIns">{item}</Target>'
+    uno.file("Directory.Build.targets", f"<Project>{target}</Project>")
+    other = _verified(uno)
+
+    assert same == {"agrees": True, "onlyRead": [], "onlyMSBuild": [], "problems": []}
+    assert other == {"agrees": False, "onlyRead": [], "onlyMSBuild": [str(added)], "problems": []}
+
+
+def _verified(uno: WorkspaceBuilder) -> dict[str, Any]:
+    environ = {"UNO_DEVSERVER_TRUST": "1"}
+    result = uno.machine.run("disco", "--verify", "--json", cwd=uno.root, env=environ, timeout=PATIENCE)
+    return {name: result.json["verification"][name] for name in ("agrees", "onlyRead", "onlyMSBuild", "problems")}
 
 
 @pytest.mark.parametrize("name", ["a; b, c", "100% $(HOME) @(x)", "it's %3B ü ✓", "star * mark ?"])
