@@ -349,6 +349,35 @@ def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(p
     assert (chosen.exit_code, chosen.issue_codes) == (0, []), "the user named other add-ins"
 
 
+@pytest.mark.parametrize(
+    ("dotnet", "next_step"), [(True, "'uno-devserver start --restart'"), (False, "Install the .NET SDK")]
+)
+def test_dotnet_add_ins_that_were_restored_after_the_start_are_named_by_start_and_health(
+    plain: WorkspaceBuilder, dotnet: bool, next_step: str
+) -> None:
+    machine = plain.machine
+    if dotnet:
+        machine.install_dotnet()
+    try:
+        machine.run("start", timeout=START_SECONDS)
+        before = machine.run("health", "--json")
+        plain.uno_6_5().project("App/App.csproj")  # as `dotnet restore` leaves it
+        late, again = machine.run("health", "--json"), machine.run("start", "--json").json
+        machine.run("stop")
+        machine.run("start", "--host", "bundled", "--addins", "", timeout=START_SECONDS)
+        chosen = machine.run("health", "--json")
+    finally:
+        machine.run("stop", timeout=START_SECONDS)
+
+    assert "AddInNotLoaded" not in before.issue_codes
+    assert (late.exit_code, late.json["status"]) == (1, "Degraded")
+    issue = late.issue("AddInNotLoaded")
+    assert "Uno.UI.App.Mcp" in issue["message"]
+    assert next_step in issue["remediation"]
+    assert any("Uno.UI.App.Mcp" in each and next_step in each for each in again["warnings"])
+    assert "AddInNotLoaded" not in chosen.issue_codes, "the user named other add-ins"
+
+
 def test_a_python_add_in_beside_a_dotnet_host_is_told_by_disco_and_health(app: WorkspaceBuilder) -> None:
     app.file(".devtools/addins/greeter.py", "def register(addin):\n    pass\n")
 

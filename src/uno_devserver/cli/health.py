@@ -11,8 +11,9 @@ import time
 from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
 from ..instances.csproj_user import NAMED_PROJECTS, projects_without
-from ..instances.health import HealthFacts, HealthStatus, health, judged
+from ..instances.health import STARTED_BEFORE, USE_DOTNET_HOST, HealthFacts, HealthStatus, health, judged
 from ..instances.host_kind import HostKind
+from ..instances.host_program import restored_since
 from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
 from ..instances.start import failed_start
@@ -85,7 +86,8 @@ def run(invocation: Invocation) -> Result:
     config = read_config(discovery.workspace.config)
     if own:
         report = health(_with_host(facts, own))
-        report = _with_proxy_issues(_with_addins_not_run(report, own, proxies), proxies)
+        report = _with_restored_since(_with_addins_not_run(report, own, proxies), own, proxies)
+        report = _with_proxy_issues(report, proxies)
     else:
         report = (
             _reported_by_proxies(proxies, facts)
@@ -228,6 +230,20 @@ def _with_addins_not_run(report: HealthReport, server: RegisteredServer, proxies
     else:
         issue = not_run(names, refusal(folders().state, folder), remediation="" if reloads else AGREE_AND_RESTART)
     return judged(report.facts, (*report.issues, issue))
+
+
+def _with_restored_since(report: HealthReport, server: RegisteredServer, proxies: Sequence[Status]) -> HealthReport:
+    """The report of a running bundled Host, and which .NET add-ins were not there when it was started."""
+    assert report.facts.discovery
+    host = report.facts.host
+    if host.kind is not HostKind.BUNDLED or any(_reloads_addins(status, report.facts) for status in proxies):
+        return report  # a proxy starts its Host again after a restore
+    missing = restored_since(server, host, report.facts.discovery, os.environ)
+    if not missing:
+        return report
+    message = STARTED_BEFORE.format(", ".join(missing))
+    step = "" if report.facts.discovery.host.program else USE_DOTNET_HOST
+    return judged(report.facts, (*report.issues, warning("AddInNotLoaded", message, step)))
 
 
 def _reported_by_proxies(proxies: Sequence[Status], facts: HealthFacts) -> HealthReport | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from ..instances.health import STARTED_BEFORE, USE_DOTNET_HOST
 from ..instances.host_kind import HostKind
+from ..instances.host_program import restored_since
 from ..instances.launch import (
     READY_SECONDS,
     StartObserver,
@@ -279,6 +281,7 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
         remarks.append(
             f"The Host that runs was started without {', '.join(missing)}. To load what is missing, use --restart."
         )
+    remarks += _restored_since(running, request)
     if request.port not in (0, running.port):
         remarks.append(f"The server has port {running.port}, not {request.port}: a workspace has one server.")
     if running.left_out is not None:
@@ -302,6 +305,25 @@ def _not_loaded(running: RunningHost, request: StartRequest) -> list[str]:
     from .proxies import owners_of_host
 
     return [] if owners_of_host(server) else missing
+
+
+def _restored_since(running: RunningHost, request: StartRequest) -> list[str]:
+    """The warning about .NET add-ins that came after the start of a bundled Host that no proxy starts again."""
+    server, workspace = running.found, request.workspace
+    if server is None or running.kind is not HostKind.BUNDLED or workspace.global_json is None:
+        return []
+    report = host_report(running.process_id, running.port, time.monotonic() + KIND_SECONDS)
+    if report is None:
+        return []
+    from ..discovery.discover import DiscoveryRequest, discover
+    from .proxies import owners_of_host
+
+    discovery = discover(DiscoveryRequest(workspace.requested_directory, workspace=workspace), os.environ)
+    missing = restored_since(server, report, discovery, os.environ)
+    if not missing or owners_of_host(server):
+        return []
+    step = REMEDIES["AddInNotLoaded"] if discovery.host.program else USE_DOTNET_HOST
+    return [f"{STARTED_BEFORE.format(', '.join(missing))} {step}"]
 
 
 def _is_loopback(address: str) -> bool:

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from .probe import HostAddIn
 
 
+USE_DOTNET_HOST = (
+    "Install the .NET SDK if it is missing, run 'dotnet restore', then 'uno-devserver stop' and "
+    "'uno-devserver start --host dotnet'."
+)
+
+STARTED_BEFORE = "The Host was started before these add-ins were restored: {}."
+
+
 class HealthStatus(Enum):
     HEALTHY = "Healthy"
     DEGRADED = "Degraded"
@@ -268,10 +276,7 @@ def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:
         return ""
     if (addin.error or "").endswith("does not exist"):
         return f"Run 'dotnet restore --force' in the workspace, then {RESTART_HOST}."
-    return (
-        "Install the .NET SDK if it is missing, run 'dotnet restore', then 'uno-devserver stop' and "
-        "'uno-devserver start --host dotnet'."
-    )
+    return USE_DOTNET_HOST
 
 
 def _is_assembly(path: str | None) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery, DiscoveryRequest
     from ..discovery.entry_points import AddInDiscovery
     from .launch import StartRequest
+    from .probe import Probe
+    from .registry import RegisteredServer
 
 
 # Means "no add-ins". .NET launchers that build one string lose an empty value, and the Host would then ask MSBuild.
@@ -146,18 +148,9 @@ class _Planner:
         return value
 
     def _may_run(self, path: str) -> bool:
-        """Whether the Host or add-in may run: without trust, only if it is in a package folder of the user.
-
-        A link in another folder to such a file may not: .NET reads other files beside the path that it is given.
-        """
-        if self._trusted:
+        """Whether the Host or add-in may run: without trust, only if it is in a package folder of the user."""
+        if self._trusted or is_of_the_user(path, self._environ):
             return True
-        from ..discovery.nuget import users_folders
-
-        places = (os.path.dirname(path), os.path.realpath(path))
-        for location in users_folders(self._environ, folders(self._environ)):
-            if all(is_inside(place, location) for place in places):
-                return True
         from ..workspace.trust import NOT_AGREED, not_run
 
         self._issues.append(not_run(path, f"it lies in no package folder of the user, and {NOT_AGREED}"))
@@ -185,6 +178,34 @@ class _Planner:
         if found.found or find_program("dotnet", self._environ) is not None:
             self._issues += found.issues
         return found
+
+
+def restored_since(
+    server: RegisteredServer, host: Probe, discovery: Discovery, environ: Mapping[str, str]
+) -> list[str]:
+    """The packages whose .NET add-ins a running bundled Host was not told, because they were not there at its start.
+
+    There are none if somebody has chosen what this Host loads, or if it has died with its add-ins.
+    """
+    chosen = server.names_addins or server.left_out is not None or server.log_file is None
+    if chosen:
+        return []
+    trusted = _is_trusted(discovery.workspace.working_directory, environ)
+    may_run = [path for path in discovery.addins.for_host if trusted or is_of_the_user(path, environ)]
+    missing = host.lacks(may_run)
+    return list(dict.fromkeys(addin.package for addin in discovery.addins.found if addin.path in missing))
+
+
+def is_of_the_user(path: str, environ: Mapping[str, str]) -> bool:
+    """Whether the file is in a package folder of the user, and so needs no agreement to run.
+
+    A link in another folder to such a file is not: .NET reads other files beside the path that it is given.
+    """
+    from ..discovery.nuget import users_folders
+
+    places = (os.path.dirname(path), os.path.realpath(path))
+    locations = users_folders(environ, folders(environ))
+    return any(all(is_inside(place, location) for place in places) for location in locations)
 
 
 def _asks_msbuild(argument: str) -> bool:
