@@ -92,6 +92,22 @@ def test_a_good_package_is_found_with_its_id_version_and_entry_point(
             "not inside the package",
         ),
         (
+            direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": targets("../tools/A.dll")}),
+            "AddInEntryPointRefused",
+            "names <project>/../tools/A.dll, which is not inside the package",
+        ),
+        (
+            direct_add_in("Acme.Tool").with_files(
+                {
+                    "buildTransitive/Acme.Tool.targets": targets(HERE + "Acme.Tool.dll")
+                    .replace("<ItemGroup>", '<Target Name="Late"><ItemGroup>')
+                    .replace("</ItemGroup>", "</ItemGroup></Target>")
+                }
+            ),
+            "AddInEntryPointUnknown",
+            "buildTransitive/Acme.Tool.targets names its add-in inside a <Target>",
+        ),
+        (
             direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": "<Project"}),
             "AddInTargetsInvalid",
             "buildTransitive/Acme.Tool.targets",
@@ -145,6 +161,14 @@ def test_what_only_deserves_a_remark_is_found_all_the_same(
     result = check(package)
 
     assert (result.exit_code, result.issue_codes, len(result.json["addIns"])) == (0, [code], 1)
+
+
+def test_people_see_what_fails_the_check_apart_from_what_does_not(machine: Machine) -> None:
+    remark = machine.run("addin", "check", str(build_add_in("Acme.Old").pack(machine.root)))
+    problem = machine.run("addin", "check", str(library("Acme.Lib").pack(machine.root)))
+
+    assert (remark.exit_code, "Warnings:" in remark.stdout, "Problems:" in remark.stdout) == (0, True, False)
+    assert (problem.exit_code, "Warnings:" in problem.stdout, "Problems:" in problem.stdout) == (1, False, True)
 
 
 def test_a_framework_folder_counts_and_build_beside_build_transitive_does_not(

@@ -22,6 +22,7 @@ from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import BinaryIO
     from zipfile import ZipFile, ZipInfo
 
@@ -153,6 +154,8 @@ class _Check:
         declared = self._by_manifest()
         candidates = declared if declared is not None else self._by_build_files()
         self.found = [candidate for candidate in candidates if self._is_good(candidate)]
+        if not candidates:
+            self.issues += self._in_targets()
         if not candidates and not self.issues:
             message = f"{self.name} declares no add-in."
             self.issues.append(warning("AddInEntryPointUnknown", message))
@@ -204,6 +207,18 @@ class _Check:
                 self.issues.append(warning("AddInEntryPointUnknown", message, "Rename the file."))
         return found
 
+    def _in_targets(self) -> Iterator[Issue]:
+        """A warning for each build file whose item is inside a target."""
+        for path in build_files(self.folder):
+            try:
+                root = parse_xml(read_bytes(path, MAX_TEXT_BYTES))
+            except (OSError, FileProblem, XmlProblem):
+                continue
+            groups = [group for target in root.elements if target.name == "Target" for group in target.elements]
+            if any(item.name == ADDIN_ITEM for group in groups for item in group.elements):
+                message = f"{path} names its add-in inside a <Target>, and none runs when add-ins are looked for."
+                yield warning("AddInEntryPointUnknown", message, "Move the item to the top level of the file.")
+
     def _evaluated(self, files: list[str]) -> list[EntryPoint]:
         if time.monotonic() > self._until:
             message = f"Its build files take more than {SECONDS:g} s; some were not looked at."
@@ -233,7 +248,9 @@ class _Check:
         """Whether discovery uses the entry point; an issue says why not."""
         path, declared = candidate.path, candidate.defined_in
         if not path.startswith(self.folder + os.sep):
-            message = f"{declared} names {path}, which is not inside the package."
+            by_project = path.startswith(os.path.dirname(self.project) + os.sep)  # a relative one
+            named = os.path.join(self.project, os.path.relpath(path, self.project)) if by_project else path
+            message = f"{declared} names {named}, which is not inside the package."
             self.issues.append(warning("AddInEntryPointRefused", message, _base_step(candidate)))
             return False
         try:
@@ -274,7 +291,8 @@ def _result(path: str, check: _Check) -> Result:
         }
         for found in check.found
     ]
-    good = bool(addins) and all(issue.code in HARMLESS for issue in issues)
+    problems = [issue for issue in issues if issue.code not in HARMLESS]
+    remarks = [issue for issue in issues if issue.code in HARMLESS]
     data = {
         "package": check.name,
         "version": check.version or None,
@@ -285,10 +303,16 @@ def _result(path: str, check: _Check) -> Result:
     rows = [Row("package", f"{check.name} {check.version}".strip()), Row("path", path)]
     rows += [Row("add-in", f"{each['entryPoint']} (by {each['declaredIn']})", style=Style.GOOD) for each in addins]
     rows += [] if addins else [Row("add-in", "none would be found", style=Style.BAD)]
-    sentences = tuple(f"{issue.message}\n  next: {issue.remediation}" for issue in issues)
-    return Result(
-        data, Report("Add-in check", (Section("", tuple(rows)), Bullets("Problems", sentences))), int(not good)
+    sections = (
+        Section("", tuple(rows)),
+        Bullets("Problems", _sentences(problems), Style.BAD),
+        Bullets("Warnings", _sentences(remarks), Style.WARN),
     )
+    return Result(data, Report("Add-in check", sections), int(not addins or bool(problems)))
+
+
+def _sentences(issues: Sequence[Issue]) -> tuple[str, ...]:
+    return tuple(f"{issue.message}\n  next: {issue.remediation}" for issue in issues)
 
 
 def _step(issue: Issue) -> str:
