@@ -294,6 +294,20 @@ def test_two_different_solutions_are_ambiguous_and_both_are_named(uno: Workspace
     assert "--solution" in result.issue("WorkspaceAmbiguous")["remediation"]
 
 
+@pytest.mark.parametrize("version", ["", 6.5, None])
+def test_a_version_that_is_none_is_not_called_a_missing_sdk(workspace: WorkspaceBuilder, version: object) -> None:
+    workspace.file("global.json", json.dumps({"msbuild-sdks": {"Uno.Sdk": version}}))
+    workspace.project("App/App.csproj").solution("App.slnx")
+
+    shown = workspace.machine.run("disco").stdout
+
+    assert "names Uno.Sdk under msbuild-sdks, but what stands there is no version." in shown
+    assert "names no Uno SDK" not in shown
+    assert shown.count('Write its version as text, as in "Uno.Sdk": "6.5.31".') == 1
+    assert "Add " not in shown
+    assert "to choose from" not in shown, "none of them can be chosen"
+
+
 def test_the_user_can_choose_between_two_solutions(uno: WorkspaceBuilder) -> None:
     uno.project("App/App.csproj").solution("App.slnx").solution("Other.slnx")
 

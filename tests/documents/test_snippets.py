@@ -208,5 +208,5 @@ def test_the_extension_of_the_guide_tells_a_folder_that_is_missing_from_a_progra
         assert done.returncode == 1
         return done.stderr
 
-    assert f"'{machine.root}/gone': it does not exist." in told(machine.root / "gone", Path(sys.executable).parent)
+    assert f"There is no folder {machine.root}/gone." in told(machine.root / "gone", Path(sys.executable).parent)
     assert "uno-devserver is not installed" in told(machine.workspace, machine.root)

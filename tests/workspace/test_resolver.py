@@ -369,7 +369,10 @@ def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: 
         (
             "a/A.slnx b/B.slnx b/global.json=plain",
             ["WorkspaceNotResolved:Fatal", "GlobalJsonNotFound:Fatal", "UnoSdkNotInGlobalJson:Fatal"],
-            ["{root}/a/A.slnx (no global.json", "{root}/b/B.slnx ({root}/b/global.json names no Uno SDK)"],
+            [
+                "{root}/a/A.slnx (no global.json",
+                "{root}/b/B.slnx ({root}/b/global.json names no version of an Uno SDK)",
+            ],
             "is not valid",
         ),
         (
@@ -407,12 +410,12 @@ class TestADirectoryThatCannotBeUsed:
 
         assert workspace.kind is ResolutionKind.NoCandidates
         assert codes(workspace) == [("WorkspaceNotResolved", "Fatal")]
-        assert f"'{tmp_path / 'missing'}': it does not exist" in workspace.issues[0].message
+        assert f"There is no folder {tmp_path / 'missing'}." in workspace.issues[0].message
 
     def test_a_file_says_so(self, tmp_path: Path) -> None:
         file = write(tmp_path / "App.sln", "")
 
-        assert "it is not a folder" in resolve(str(file), explicit=True).issues[0].message
+        assert "is not a folder." in resolve(str(file), explicit=True).issues[0].message
 
     @pytest.mark.parametrize("directory", ["a\0b", "x" * 5000])
     def test_an_impossible_name_says_so(self, directory: str) -> None:
@@ -427,7 +430,7 @@ class TestADirectoryThatCannotBeUsed:
 
         monkeypatch.setattr(os, "scandir", refuse)
 
-        assert f"'{tmp_path}': permission denied." in resolve(str(tmp_path)).issues[0].message
+        assert f"The folder {tmp_path} cannot be read: permission denied." in resolve(str(tmp_path)).issues[0].message
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not remove the current folder")
     def test_a_removed_current_folder_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

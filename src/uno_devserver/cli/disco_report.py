@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery
     from ..discovery.entry_points import AddInDiscovery, DiscoveredAddIn
     from ..instances.registry import RegisteredServer
+    from ..workspace.resolver import Workspace
 
 
 def report(discovery: Discovery, asked: AddInDiscovery | None = None, *, verbose: bool) -> Result:
@@ -198,13 +199,18 @@ def _page(discovery: Discovery, active: list[dict[str, object]]) -> Report:
         "Discovery",
         (
             Section("", tuple(rows)),
-            Bullets("Solutions to choose from", () if workspace.solution else workspace.candidates),
+            Bullets(_about_solutions(workspace), () if workspace.solution else workspace.candidates),
             Bullets("Add-ins", tuple(addins)),
             Bullets("Problems", told[: len(discovery.errors)], Style.BAD),
             Bullets("Warnings", told[len(discovery.errors) :], Style.WARN),
             Section("'uno-devserver disco --verbose' shows every field, --json for programs.", ()),
         ),
     )
+
+
+def _about_solutions(workspace: Workspace) -> str:
+    unfit = workspace.kind is ResolutionKind.NoValidWorkspace
+    return "Solutions, none of which can be used" if unfit else "Solutions to choose from"
 
 
 def _with_steps(discovery: Discovery) -> tuple[str, ...]:

@@ -175,7 +175,7 @@ class AddInSearch:
             self.issues += [issue for issue in (project.issue, *one.issues) if issue]
         missing = [project.path for project, one in zip(projects, restored, strict=True) if not one.found]
         if missing:
-            message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
+            message = f"Not restored: {', '.join(missing)}. Packages that no restored project references are not seen."
             self.issues.append(warning("RestoreMissing", message))
 
     def _located(self, one: Restored, project: ProjectInfo) -> Restored:

@@ -57,7 +57,7 @@ def read_global_json(path: str) -> GlobalJson:
         version = sdks.get(package)
         if isinstance(version, str) and _can_name_a_folder(version):
             return GlobalJson(path, UnoSdk(package, version), None, document)
-    return GlobalJson(path, None, fatal("UnoSdkNotInGlobalJson", _what_is_missing(path, sdks)), document)
+    return GlobalJson(path, None, fatal("UnoSdkNotInGlobalJson", *_what_is_missing(path, sdks)), document)
 
 
 def _can_name_a_folder(version: str) -> bool:
@@ -69,12 +69,15 @@ def _invalid(path: str, message: str) -> GlobalJson:
     return GlobalJson(path, None, fatal("GlobalJsonInvalid", message), None)
 
 
-def _what_is_missing(path: str, sdks: dict[str, object]) -> str:
+def _what_is_missing(path: str, sdks: dict[str, object]) -> tuple[str, str]:
+    """The sentence, and the next step where it is not the usual one."""
     for package in UNO_SDKS:
         if package in sdks:
-            return f"{path} names {package} under {SECTION}, but its version is not a version."
+            message = f"{path} names {package} under {SECTION}, but what stands there is no version."
+            return message, f'Write its version as text, as in "{package}": "6.5.31".'
     known = {package.lower(): package for package in UNO_SDKS}
     for name in sdks:
         if name.lower() in known:
-            return f"{path} says '{name}' under {SECTION}; it must be spelled '{known[name.lower()]}'."
-    return f"{path} names neither {UNO_SDKS[0]} nor {UNO_SDKS[1]} under {SECTION}."
+            message = f"{path} says '{name}' under {SECTION}; it must be spelled '{known[name.lower()]}'."
+            return message, "Correct the name in the file."
+    return f"{path} names neither {UNO_SDKS[0]} nor {UNO_SDKS[1]} under {SECTION}.", ""

@@ -285,12 +285,12 @@ def _unresolved(directory: str, kind: ResolutionKind, issues: tuple[Issue, ...])
 
 def _unusable(directory: str, error: Exception) -> Workspace:
     known: dict[type[Exception], str] = {
-        FileNotFoundError: "it does not exist",
-        NotADirectoryError: "it is not a folder",
-        PermissionError: "permission denied",
+        FileNotFoundError: f"There is no folder {directory}.",
+        NotADirectoryError: f"{directory} is not a folder.",
+        PermissionError: f"The folder {directory} cannot be read: permission denied.",
     }
-    message = f"Nothing can be looked for in '{directory}': {known.get(type(error), str(error))}."
-    issue = fatal("WorkspaceNotResolved", message, "Use a folder that exists and that you may read.")
+    message = known.get(type(error), f"The folder {directory} cannot be read: {error}.")
+    issue = fatal("WorkspaceNotResolved", message, "Name a folder that exists and that you may read.")
     return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
 
 
@@ -320,7 +320,7 @@ def _why_not(home: GlobalJson | None) -> str:
         return f"no {GLOBAL_JSON} beside it or above it"
     if home.document is None:
         return f"{home.path} cannot be read"
-    return f"{home.path} names no Uno SDK"
+    return f"{home.path} names no version of an Uno SDK"
 
 
 def _malformed(homes: Mapping[str, GlobalJson | None]) -> list[Issue]:
