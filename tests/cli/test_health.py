@@ -334,6 +334,7 @@ def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(p
         agreed = machine.run("trust").stdout
         late, again = machine.run("health", "--json"), machine.run("start", "--json").json
         assert "\n  host: bundled\n" in machine.run("start").stdout, "also of a Host that was found"
+        assert (again["outcome"], again["host"]) == ("reused", "bundled")
         machine.run("start", "--restart", timeout=START_SECONDS)
         loaded, quiet = machine.run("health", "--json"), machine.run("trust").stdout
         machine.run("start", "--restart", "--addins", "", timeout=START_SECONDS)

@@ -256,6 +256,18 @@ def test_health_names_a_project_outside_the_solution_and_one_without_the_port(
     assert "ProjectWithoutPort" not in uno.machine.run("health", "--json").issue_codes
 
 
+def test_the_step_that_writes_a_port_works_where_two_solutions_fit(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.solution("Other.slnx", ["App/App.csproj"])
+    uno.machine.run("start", "--solution", "App.slnx")
+    (uno.root / "App" / "App.csproj.user").unlink()
+
+    step = uno.machine.run("health", "--json").issue("ProjectWithoutPort")["remediation"]
+
+    command = step.removeprefix("Run ").split(":")[0].split()
+    assert uno.machine.run(*command[1:]).exit_code == 0, step
+    assert "ProjectWithoutPort" not in uno.machine.run("health", "--json").issue_codes
+
+
 # --- failed starts ---------------------------------------------------------------------------------------------------
 
 

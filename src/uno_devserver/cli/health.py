@@ -21,6 +21,7 @@ from ..instances.workspace_servers import of_workspace, with_ancestors
 from ..issues import Issue, Severity, fatal, needs_bundled_host, warning
 from ..proxy.health.upstream_issues import with_addin_step
 from ..proxy.state import ConnectionState
+from ..system.command_lines import quoted_line
 from ..system.folders import folders
 from ..system.processes import is_alive
 from ..workspace.addins import workspace_addins
@@ -139,7 +140,15 @@ def _project_issues(workspace: Workspace, server: RegisteredServer | None) -> It
         without = projects_without(server.port, workspace.solution)
         if without:
             message = f"The apps of {_named(without)} do not know port {server.port} of the Host."
-            yield warning("ProjectWithoutPort", message)
+            yield warning("ProjectWithoutPort", message, _how_to_write_the_port(workspace, workspace.solution))
+
+
+def _how_to_write_the_port(workspace: Workspace, solution: str) -> str:
+    """The next step where `start` alone would not know which solution is meant; empty: the usual one."""
+    if len(workspace.candidates) < 2:
+        return ""
+    command = quoted_line(["uno-devserver", "start", "--solution", solution])
+    return f"Run {command}: it writes the port, and keeps the Host."
 
 
 def _named(projects: Sequence[str]) -> str:

@@ -202,7 +202,7 @@ def _result(
         "solutionPath": running.solution,
         "workspaceDirectory": request.folder,
         "ideChannelId": running.ide_channel,
-        "host": None if program is None else program.kind.value if program.kind else "path",
+        "host": running.kind.value if running.kind else None if program is None else "path",
         "hostCommand": None if program is None else list(program.command),
         "addIns": None if program is None else list(running.addins),
         "safeMode": running.left_out is not None,
@@ -213,7 +213,6 @@ def _result(
     }
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
-    rows += [Row("host", running.kind.value)] if program is None and running.kind else []
     if running.child is not None:
         count = str(len(running.addins)) if running.left_out is None else "left out, because the Host died with them"
         rows.append(Row("addIns", _loaded(running.report) or count))

@@ -665,6 +665,7 @@ UNDECIDED = RESOLVED.replace(kind=ResolutionKind.Ambiguous, solution=None, issue
     [
         (RESOLVED, {"tool_count": 7, "connected": True}, "ready", ("with 7 tools.",)),
         (RESOLVED, {"tool_count": 1, "connected": True}, "ready", ("with 1 tool.",)),
+        (RESOLVED, {"connected": True}, "ready", ("with 0 tools. If there should be some, call uno_health.",)),
         (RESOLVED, {}, "starting", ("uno_discover_tools",)),
         (RESOLVED, {"degraded": True}, "degraded", ("uno_health",)),
         (UNDECIDED, {"degraded": True}, "degraded", (AMBIGUOUS.message, "uno_app_select_solution")),
@@ -675,7 +676,15 @@ UNDECIDED = RESOLVED.replace(kind=ResolutionKind.Ambiguous, solution=None, issue
             (f"{STRANGER.message} {STRANGER.remediation}",),
         ),
     ],
-    ids=["ready", "ready with one tool", "it takes longer", "it did not start", "no workspace", "nobody trusts it"],
+    ids=[
+        "ready",
+        "ready with one tool",
+        "ready without tools",
+        "it takes longer",
+        "it did not start",
+        "no workspace",
+        "nobody trusts it",
+    ],
 )
 def test_who_names_a_workspace_hears_how_its_server_is_and_what_to_do(
     workspace: Workspace, how: dict[str, Any], status: str, parts: tuple[str, ...]

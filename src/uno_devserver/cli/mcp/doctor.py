@@ -111,7 +111,10 @@ def _verdict(one: Examination) -> str:
         answers = f"answers in {sum(one.milliseconds.values())} ms"
         if one.ok:
             return f"{answers}, and waits for a workspace to be named"
-        return f"{answers}, but {'has no server' if one.tools is None else 'its server cannot be used'}"
+        if one.tools is None:
+            return f"{answers}, but has no server"
+        no_tools = one.tools == 0 and one.health == "Degraded"  # the server runs, and has loaded none of its add-ins
+        return f"{answers}, but {'its server has no tools' if no_tools else 'its server cannot be used'}"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())

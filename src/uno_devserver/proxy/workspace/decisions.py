@@ -312,7 +312,12 @@ def initialized(
     issues = (*reasons, *workspace.issues)
     if connected:
         status = "ready"
-        message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
+        use = (
+            "Use them directly, or through uno_execute_tool."
+            if tool_count
+            else "If there should be some, call uno_health."
+        )
+        message = f"The DevServer is ready, with {counted(tool_count)}. {use}"
     elif degraded:
         status = "degraded"
         message = "" if issues else "The DevServer could not be started."
