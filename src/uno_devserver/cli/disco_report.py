@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..discovery.fallback import compare
 from ..instances.registry import is_in_workspace, running_servers
-from ..issues import needs_bundled_host
+from ..issues import needs_bundled_host, with_steps
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
 from ..workspace.resolver import ResolutionKind
@@ -215,14 +215,9 @@ def _about_solutions(workspace: Workspace) -> str:
 
 def _with_steps(discovery: Discovery) -> tuple[str, ...]:
     """The errors, then the warnings, each with its next step unless a message before it has the same."""
-    steps = {issue.message: issue.remediation for issue in reversed(discovery.issues)}
-    told: set[str] = set()
-    texts = []
-    for message in (*discovery.errors, *discovery.warnings):
-        step = steps[message]
-        texts.append(message if step in told else f"{message}\n  next: {step}")
-        told.add(step)
-    return tuple(texts)
+    issues = {issue.message: issue for issue in reversed(discovery.issues)}
+    messages = (*discovery.errors, *discovery.warnings)
+    return tuple(with_steps((issues[message] for message in messages), between="\n  next: "))
 
 
 def _every_field(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:

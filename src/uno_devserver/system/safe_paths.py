@@ -18,9 +18,9 @@ class PathEscape(Exception):
     """The path does not stay inside the folder; the message is the reason."""
 
 
-def path_inside(root: str, path: str, *, windows: bool = os.name == "nt") -> str:
+def path_inside(root: str, path: str) -> str:
     """The real path of `path` (absolute, or relative to `root`), which must be below `root` but need not exist."""
-    problem = odd_name(path, windows=windows)
+    problem = odd_name(path, windows=os.name == "nt")
     if problem is not None:
         raise PathEscape(problem)
     try:

@@ -104,7 +104,6 @@ async def test_a_refusal_is_named_and_no_other_request_is_tried(modern: bool, to
     message = f"The server at {raw.url} {what} (HTTP 401); it asks for the scope 'read write'."
     assert str(denied.value) == message
     assert denied.value.status == 401
-    assert denied.value.challenge.startswith("Bearer error=")
     assert door.refusals == 1
 
 

@@ -94,14 +94,7 @@ class UnusableServer(Exception):
 
 
 class AccessDenied(UnusableServer):
-    """The server answered 401, also after the credentials were renewed, or 403. It has not run the request.
-
-    `challenge` is its WWW-Authenticate header, empty if it sent none.
-    """
-
-    def __init__(self, message: str, *, status: int, challenge: str = "") -> None:
-        super().__init__(message, status=status)
-        self.challenge = challenge
+    """The server answered 401, also after the credentials were renewed, or 403. It has not run the request."""
 
 
 STDIO, STREAMABLE_HTTP, HTTP_SSE = "stdio", "Streamable HTTP", "HTTP+SSE"  # the transports of MCP

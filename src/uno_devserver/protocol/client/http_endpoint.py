@@ -142,14 +142,13 @@ class Endpoint:
         return self._given_lines
 
     def _denied(self, reply: Reply) -> AccessDenied:
-        challenge = reply.headers.get("www-authenticate", "")
         what = "does not accept the credentials" if self._given else "asks for credentials"
         if reply.status == 403:
             what = "refuses access" + (": the credentials are not allowed to do this" if self._given else "")
-        scope = re.search(r'\bscope="([^"]+)"', challenge)
+        scope = re.search(r'\bscope="([^"]+)"', reply.headers.get("www-authenticate", ""))
         wants = f"; it asks for the scope '{shown(scope[1])}'" if scope else ""
         message = f"The server at {self.url} {what} (HTTP {reply.status}){wants}."
-        return AccessDenied(message, status=reply.status, challenge=challenge)
+        return AccessDenied(message, status=reply.status)
 
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
         """POST over an open connection without waiting; return None, and send nothing, if there is none."""
