@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from ...system.files import FileProblem, read_bytes, remove_file, rewrite, write_atomic
+from ...system.files import FileProblem, encoding_of, read_bytes, remove_file, rewrite, write_atomic
 from ...system.safe_paths import PathEscape, hidden_part, path_inside
 from ...system.values import Value
 
@@ -204,14 +204,6 @@ def _write(path: str, file: TextFile | None) -> None:
         write_atomic(path, encode_text(file), 0o666)  # the umask applies, as for any new source file
 
 
-# Byte order marks, the longest first, because that of UTF-32 begins with that of UTF-16.
-_MARKS = (
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe\x00\x00", "utf-32-le"),
-    (b"\x00\x00\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
 # Error handlers that keep invalid input: single bytes in UTF-8, lone surrogates in the others.
 _LOSSLESS = {"utf-8": "surrogateescape"}
 
@@ -236,19 +228,14 @@ class TextFile(Value):
 
 def decode_text(data: bytes) -> TextFile:
     """Decode a file by its byte order mark; UnicodeDecodeError only for invalid UTF-16 and UTF-32."""
-    mark, encoding = _mark_of(data)
+    mark, encoding = encoding_of(data)
     return TextFile(data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass")), encoding, mark)
 
 
 def encode_text(file: TextFile) -> bytes:
     """Encode a file; ValueError if the text cannot be encoded, or would be read in another encoding next time."""
     data = file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
-    _, encoding = _mark_of(data)
+    _, encoding = encoding_of(data)
     if encoding != file.encoding:
         raise ValueError(f"its first bytes would be the mark of {encoding}, and it is in {file.encoding}")
     return data
-
-
-def _mark_of(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark of a file, and its encoding."""
-    return next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8"))

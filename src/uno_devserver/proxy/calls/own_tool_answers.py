@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import RpcError, encode, shown
+from ..lists.tool_changes import entries_of
 from ..own_tools import (
     DISCOVER,
     EXECUTE,
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
     from .forwarder import Forwarder
     from .mcp_status import McpStatus
     from .service import ProxyService
-
-
-class _Named(msgspec.Struct):
-    name: str
-
-
-_named = msgspec.json.Decoder(_Named).decode
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class BadArgument(Exception):
@@ -86,7 +79,7 @@ class OwnToolAnswers:
         await self._await_servers(call)
         self._service.tools_listed(call.session, self._state.lists.tools)
         own = self._state.own_tools
-        tools = [raw for raw in _raw_list(self._state.lists.tools) if _named(raw).name not in own]
+        tools = [msgspec.Raw(tool) for name, tool in entries_of(self._state.lists.tools) if name not in own]
         if not tools:
             return failed(f"The dev server is connected, but it offers no tools. {HEALTH} has the details.")
         return _text(msgspec.json.encode(tools).decode())
