@@ -15,7 +15,7 @@ import os
 
 from ..issues import Issue, fatal, warning
 from ..system import jsonc
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.folders import folders
 from ..system.log import log
 from ..system.programs import find_program
@@ -92,7 +92,7 @@ def installed_runtimes(directory: str, environ: Mapping[str, str]) -> tuple[str,
         return ()
     root = _installation(executable)
     if root:
-        return tuple(_names(os.path.join(root, "shared", "Microsoft.NETCore.App")))
+        return tuple(names_in(os.path.join(root, "shared", "Microsoft.NETCore.App")))
     lines = _run(executable, "--list-runtimes", _folder_for_lists(directory, environ), environ).lines
     return tuple(line.split(" ")[1] for line in lines if line.startswith("Microsoft.NETCore.App "))
 
@@ -164,7 +164,7 @@ def _installed_sdks(
     if root:
         sdks = os.path.join(root, "sdk")
         # A folder that an uninstaller left has no dotnet.dll; dotnet ignores it too.
-        return tuple(name for name in _names(sdks) if os.path.isfile(os.path.join(sdks, name, "dotnet.dll")))
+        return tuple(name for name in names_in(sdks) if os.path.isfile(os.path.join(sdks, name, "dotnet.dll")))
     answer = _run(executable, "--list-sdks", _folder_for_lists(directory, environ, trusted), environ)
     names = tuple(line.split(" ")[0] for line in answer.lines)
     return tuple(filter(sdk_version, names)) if answer.succeeded else None
@@ -176,13 +176,6 @@ def _folder_for_lists(directory: str, environ: Mapping[str, str], trusted: bool 
         return directory
     home = folders(environ).home
     return home if os.path.isdir(home) else os.path.abspath(os.sep)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 class _GlobalJson(Value):

@@ -15,7 +15,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
@@ -286,7 +286,7 @@ def build_inputs(roots: Iterable[str]) -> str:
     installed: list[str] = []
     for folder in dict.fromkeys(folder for root in roots for folder in up_to_repository(root)):
         packages = os.path.join(folder, PACKAGES)
-        names = (name for name in _names(folder) if name.endswith(MANIFESTS) or name == ".pnp.cjs")
+        names = (name for name in names_in(folder) if name.endswith(MANIFESTS) or name == ".pnp.cjs")
         files += [os.path.join(folder, name) for name in names]
         files += [os.path.join(packages, name) for name in RECORDS]
         installed += [packages, *_installed(packages)]
@@ -295,15 +295,8 @@ def build_inputs(roots: Iterable[str]) -> str:
 
 def _installed(packages: str) -> Iterator[str]:
     """The names of the installed packages; tools write hidden folders beside them."""
-    for name in _names(packages):
+    for name in names_in(packages):
         if name.startswith("@"):
-            yield from (f"{name}/{scoped}" for scoped in _names(os.path.join(packages, name)))
+            yield from (f"{name}/{scoped}" for scoped in names_in(os.path.join(packages, name)))
         elif not name.startswith("."):
             yield name
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

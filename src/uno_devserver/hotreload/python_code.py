@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from ..system.files import FileProblem, read_bytes, read_head, remove_file
+from ..system.files import FileProblem, names_in, read_bytes, read_head, remove_file
 from ..system.log import log
 from ..system.programs import find_program
 from .build_command import up_to_repository
@@ -79,11 +79,7 @@ def remove_bytecode(root: str, changed: Iterable[str]) -> None:
 
 def _remove_compiled(folder: str, stem: str) -> None:
     """Remove the copies made by any version of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
-    try:
-        names = os.listdir(folder)
-    except OSError:  # there is no such folder
-        return
-    for name in names:
+    for name in names_in(folder):
         if name.startswith(stem) and name.endswith(".pyc"):
             try:
                 remove_file(os.path.join(folder, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..system.files import FileProblem, remove_file, sweep
+from ..system.files import FileProblem, names_in, remove_file, sweep
 from ..system.log import utc_now
 from ..system.state_files import read_own, write_own
 from ..system.values import Value
@@ -70,8 +70,4 @@ def _clear(folder: str, beginning: str) -> None:
 
 def _names(folder: str, beginning: str) -> list[str]:
     """The names of the backups, the oldest first, without temporary files."""
-    try:
-        found = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(name for name in found if name.startswith(beginning) and name.rpartition("-")[2].isdigit())
+    return [name for name in names_in(folder) if name.startswith(beginning) and name.rpartition("-")[2].isdigit()]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # More than the largest file that is read: the project.assets.json of 2,000 packages has 20 MB.
 MAX_BYTES = 256 * 1024 * 1024
 
+# The longest first, because that of UTF-32 begins with that of UTF-16.
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -143,6 +144,14 @@ def decode(data: bytes) -> str:
 def encoding_of(data: bytes) -> tuple[bytes, str]:
     """The byte order mark, which may be empty, and the name of the encoding."""
     return next((known for known in _BOMS if data.startswith(known[0])), (b"", "utf-8"))
+
+
+def names_in(folder: str) -> list[str]:
+    """The sorted names in a folder; none if it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def read_text(path: str) -> str:
@@ -318,10 +327,7 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
 
 def sweep(folder: str, name: str | None = None) -> None:
     """Remove temporary files that killed writers have left in a folder: those of one file, or all."""
-    try:
-        found = [one for one in os.listdir(folder) if one.endswith(TEMPORARY)]
-    except OSError:
-        return
+    found = [one for one in names_in(folder) if one.endswith(TEMPORARY)]
     if not found:
         return
     import re

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from binascii import crc32
 
-from ..system.files import FileProblem, read_head
+from ..system.files import FileProblem, names_in, read_head
 from .devtools_folder import ADDINS_FOLDER
 
 # Limits for reading a folder of add-ins, which may contain a whole virtual environment.
@@ -16,11 +16,7 @@ MAX_SOURCE_BYTES = 1024 * 1024
 def workspace_addins(workspace: str) -> list[str]:
     """The absolute paths of the add-ins, in the order of loading, without names that begin with `_` or `.`."""
     folder = os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    return [os.path.join(folder, name) for name in names if name[0] not in "_." and _is_addin(folder, name)]
+    return [os.path.join(folder, name) for name in names_in(folder) if name[0] not in "_." and _is_addin(folder, name)]
 
 
 def addin_sources(workspace: str) -> list[str]:

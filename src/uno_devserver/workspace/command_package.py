@@ -10,6 +10,7 @@ import os
 import sys
 from itertools import islice, pairwise
 
+from ..system.files import names_in
 from .config import split_command
 from .dotnet_project import projects_in
 from .git import repository
@@ -220,10 +221,7 @@ def _is_package(folder: str) -> bool:
 
 
 def _manifests(folder: str) -> list[str]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
+    names = names_in(folder)
     return [*projects_in(folder, names), *(name for name in names if name in MANIFESTS)]
 
 

@@ -12,7 +12,7 @@ import sys
 from enum import Enum
 
 from ..issues import Issue, warning
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.jsonc import JsonPositions, JsonProblem, parse
 from ..system.values import Value
 
@@ -626,7 +626,4 @@ def _settings_like(key: str) -> list[str]:
 
 
 def _is_package(folder: str) -> bool:
-    try:
-        return any(name in _PACKAGES or name.endswith(_CODE) for name in os.listdir(folder))
-    except OSError:
-        return False
+    return any(name in _PACKAGES or name.endswith(_CODE) for name in names_in(folder))

@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.folders import folders
 from ..system.log import log
 from ..system.programs import find_program
@@ -186,11 +186,7 @@ def sdk_can_be_asked(environ: Mapping[str, str]) -> bool:
     root = dotnet_root(environ)
     if root is None:
         return True  # a launcher, which may lead to any SDK
-    try:
-        names = os.listdir(os.path.join(root, "sdk"))
-    except OSError:
-        return False
-    versions = (re.match(r"(\d+)\.(\d+)\.(\d+)", name) for name in names)
+    versions = (re.match(r"(\d+)\.(\d+)\.(\d+)", name) for name in names_in(os.path.join(root, "sdk")))
     return any(tuple(map(int, found.groups())) >= FIRST_SDK for found in versions if found)
 
 
@@ -211,22 +207,15 @@ def _content(path: str) -> str:
 def _key(project: DotNetProject, environ: Mapping[str, str]) -> str:
     """What decides an answer: the content of the files, the SDK, and what moves the output."""
     program = os.path.realpath(find_program("dotnet", environ) or "")
-    try:
-        sdks = sorted(os.listdir(os.path.join(os.path.dirname(program), "sdk")))
-    except OSError:
-        sdks = []
+    sdks = names_in(os.path.join(os.path.dirname(program), "sdk"))
     given = [environ.get(name, "") for name in ENVIRONMENT]
     return sha256(json.dumps([content_key(project.files), program, sdks, given, project.framework]).encode())
 
 
 def _names(project: DotNetProject, sources: Iterable[str]) -> str:
     """A digest of the names in all folders in which a new file may be a source."""
-    listed = []
-    for folder in sorted({*project.folders, *map(os.path.dirname, sources)}):
-        try:
-            listed.append((folder, sorted(os.listdir(folder))))
-        except OSError:
-            listed.append((folder, []))
+    folders = sorted({*project.folders, *map(os.path.dirname, sources)})
+    listed = [(folder, names_in(folder)) for folder in folders]
     return sha256(json.dumps(listed).encode())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.programs import find_program
 from ..system.values import Value
 from .config import PROJECTS
@@ -139,10 +139,7 @@ def choose_framework(frameworks: Sequence[str], wanted: str, runtimes: Collectio
 def installed_runtimes(environ: Mapping[str, str]) -> frozenset[tuple[int, ...]]:
     """The installed versions of .NET, as (major, minor); empty if they cannot be read beside `dotnet`."""
     root = dotnet_root(environ)
-    try:
-        names = os.listdir(os.path.join(root, "shared", "Microsoft.NETCore.App")) if root else []
-    except OSError:
-        return frozenset()
+    names = names_in(os.path.join(root, "shared", "Microsoft.NETCore.App")) if root else []
     return frozenset(tuple(map(int, found.groups())) for name in names if (found := re.match(r"(\d+)\.(\d+)\.", name)))
 
 
@@ -257,10 +254,7 @@ def _references(path: str, evaluation: Evaluation | None) -> Iterator[str]:
         if kind == "project" and can_exist(value):
             named = _below(folder, value)
             if os.path.isdir(named):
-                try:
-                    named = os.path.join(named, project_in(named, os.listdir(named)) or "")
-                except OSError:  # nobody may list it
-                    pass
+                named = os.path.join(named, project_in(named, names_in(named)) or "")
             yield named
     for item in evaluation.items("ProjectReference") if evaluation else ():
         if can_exist(item.full_path):

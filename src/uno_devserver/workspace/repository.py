@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..system.files import is_foreign, read_bytes
+from ..system.files import is_foreign, names_in, read_bytes
 from ..system.values import Value
 from .config import can_be_given
 
@@ -80,10 +80,7 @@ class ReadBudget:
 
     def names(self, folder: str) -> list[str]:
         """The sorted names in a folder; none if it cannot be read."""
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            names = []
+        names = names_in(folder)
         self.path(folder, *names)
         return names
 

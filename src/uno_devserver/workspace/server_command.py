@@ -10,7 +10,7 @@ import os
 import sys
 
 from ..issues import Issue, fatal
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, names_in, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from ..system.programs import program_candidates
 from ..system.text import usable_name
@@ -252,10 +252,7 @@ def _by_hand(root: str, platform: str) -> tuple[str, ...]:
         return *EXAMPLES[manifest][1], _go_program(root)
     if manifest not in (None, PYPROJECT):
         return EXAMPLES[manifest][1]
-    try:
-        names = os.listdir(root)
-    except OSError:
-        names = []
+    names = names_in(root)
     if manifest is None and any(name.lower().endswith((*PROJECTS, ".cs")) for name in names):
         from .dotnet_project import projects_in
 
@@ -342,10 +339,7 @@ def _project_in(root: str) -> str | None:
     """The path of the .NET project or file-based program in a folder; raises _Problem if there are several."""
     from .dotnet_project import projects_in
 
-    try:
-        found = projects_in(root, os.listdir(root))
-    except OSError:
-        return None
+    found = projects_in(root, names_in(root))
     if len(found) > 1:
         raise _Problem(f"{root} has several projects: {', '.join(found[:10])}")
     return os.path.join(root, found[0]) if found else None

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, fatal, warning
-from ..system.files import FOREIGN, FileProblem, is_foreign, read_bytes, remove_file
+from ..system.files import FOREIGN, FileProblem, is_foreign, names_in, read_bytes, remove_file
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import utc_now
@@ -172,13 +172,9 @@ def revoke(state: str, directory: str) -> bool:
 def agreements(state: str) -> list[Agreement]:
     """All stored agreements, sorted by the path of the workspace."""
     folder = os.path.join(state, "trust")
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
     found = (
         _agreement(state, read_state(os.path.join(folder, name), AGREEMENT_BYTES))
-        for name in names
+        for name in names_in(folder)
         if name.endswith(".json")
     )
     return sorted((one for one in found if one is not None), key=lambda one: one.directory)
@@ -242,10 +238,7 @@ def _package_kinds(directory: str, config: Config, budget: ReadBudget) -> Iterat
         root = os.path.realpath(named)
         if root != named:
             yield f"the folder {_relative(named, directory)}, a link to {root}"
-        try:
-            names = sorted(os.listdir(root))
-        except OSError:
-            continue
+        names = names_in(root)
         programs = _programs(root, names)
         for name in names:
             if name in _PACKAGES or name.lower().endswith(PROJECTS) or name in programs:

@@ -10,7 +10,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-from ...system.files import FileProblem
+from ...system.files import FileProblem, names_in
 from ...system.values import Value
 from .source_tree import hidden_and_foreign
 
@@ -204,13 +204,6 @@ def _texts(value: object) -> list[str]:
 
 def _can_name_a_file(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and "\0" not in value
-
-
-def names_in(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _leads_out(place: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol.http.client import split_url
 from ...system.event_loop import run_in_thread
-from ...system.files import FOREIGN, SHARED, FileProblem, remove_file
+from ...system.files import FOREIGN, SHARED, FileProblem, names_in, remove_file
 from ...system.folders import folders
 from ...system.jsonc import JsonProblem, parse
 from ...system.log import log
@@ -110,11 +110,7 @@ def read_sign_in(url: str) -> SignIn | None:
 def sign_ins() -> list[SignIn]:
     """All sign-ins of this user, sorted by URL."""
     folder = os.path.join(folders().state, FOLDER)
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    found = (_read(os.path.join(folder, name)) for name in names if name.endswith(".json"))
+    found = (_read(os.path.join(folder, name)) for name in names_in(folder) if name.endswith(".json"))
     return sorted((one for one in found if one is not None), key=lambda one: one.url)
 
 
