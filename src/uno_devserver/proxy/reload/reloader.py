@@ -201,21 +201,15 @@ class Reloader:
         async with self._planning:
             found = await run_in_thread(lambda: _watch_plan(self._options, self._keeper, self._plan))
             plan, off = (None, found) if isinstance(found, str) else (found, None)
-            before = self._plan
-            if plan != before and self._own is not None and self._own.restarting:
+            if plan != self._plan and self._own is not None and self._own.restarting:
                 self._plan_waits = True  # to close the authority now would end its restart
                 return
-            if plan != before:
-                await self._change_plan(plan)
-                if before is not None and off == NOT_TRUSTED:
-                    await self._note_agreement_lost(before)
-                self._publish_status()
-            elif plan is None and off != NOT_TRUSTED:
-                self._close_queue()
+            await self._follow(plan, off)
             if self._options.command and (off != NO_CONFIG or self._next_update is not None):
                 self._cancel_next_update()
                 self._next_update = self._loop.call_later(LIMITS.config_seconds, self.update)
-                await self._report_trust(off, before)
+                if off != NOT_TRUSTED and self._state.facts.trusted is False:
+                    self._state.learn(trusted=True)
             if off != self._state.facts.hot_reload_off:
                 self._state.learn(hot_reload_off=off)
             if self._plan is not None or self._connected:  # otherwise it is not known yet
@@ -225,22 +219,25 @@ class Reloader:
             if self._start_failed and self.reload():
                 self._start_failed = False
 
-    async def _report_trust(self, off: str | None, before: WatchedCode | None) -> None:
-        """Publish whether the config of a typed command is trusted, which may change while the command runs."""
-        if off != NOT_TRUSTED:
-            if self._state.facts.trusted is False:
-                self._state.learn(trusted=True)
-        elif before is not None:
-            folder = before.folder
-            why = await run_in_thread(lambda: refusal(folders().state, folder))
-            self._keeper.announcements.say("warning", not_reloaded(why))
-            self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
+    async def _follow(self, plan: WatchedCode | None, off: str | None) -> None:
+        """Change to the plan, or without one run calls directly. A lost agreement keeps the queue, which tells it."""
+        before = self._plan
+        if plan != before:
+            await self._change_plan(plan)
+            if before is not None and off == NOT_TRUSTED:
+                await self._tell_agreement_lost(before)
+            self._publish_status()
+        elif plan is None and off != NOT_TRUSTED:
+            self._close_queue()
 
-    async def _note_agreement_lost(self, before: WatchedCode) -> None:
-        """Add a note to each result that the user has not agreed to later changes."""
+    async def _tell_agreement_lost(self, before: WatchedCode) -> None:
+        """Tell with each result that the user has not agreed to later changes, and for a typed command also at once."""
         why = await run_in_thread(lambda: refusal(folders().state, before.folder))
         self._queue = self._open_queue(FrozenCode(why), before)
         self._queue.agreement_lost(why)
+        if self._options.command:  # of a workspace, its controller tells this
+            self._keeper.announcements.say("warning", not_reloaded(why))
+            self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _change_plan(self, plan: WatchedCode | None) -> None:
         if self._own is not None and self._plan is not None:  # the running code stays the same
