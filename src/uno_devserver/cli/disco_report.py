@@ -69,13 +69,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
     home = discovery.sdk.global_json
     uno_sdk = home.uno_sdk if home else None
     return {
-        "requestedWorkingDirectory": workspace.requested_directory,
-        "workingDirectory": workspace.working_directory,
-        "effectiveWorkspaceDirectory": workspace.effective_directory,
-        "selectedSolutionPath": workspace.solution,
-        "selectedGlobalJsonPath": workspace.global_json,
-        "resolutionKind": workspace.kind.value,
-        "selectionSource": workspace.source.value,
+        **workspace.to_json(),
         "candidateSolutions": list(workspace.candidates),
         "globalJsonPath": home.path if home else None,
         "unoSdkSource": "global.json" if uno_sdk else None,

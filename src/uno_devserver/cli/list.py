@@ -114,13 +114,7 @@ def _process(pid: int, names: dict[int, str | None]) -> str:
 def server_data(server: RegisteredServer, links: Sequence[Process], *, in_workspace: bool) -> dict[str, object]:
     """What `list --json` and `disco --json` both show of a server; names and order are those of the .NET tool."""
     return {
-        "processId": server.process_id,
-        "port": server.port,
-        "mcpEndpoint": server.mcp_endpoint,
-        "parentProcessId": server.parent_process_id,
-        "startTime": server.started,
-        "ideChannelId": server.ide_channel,
-        "solutionPath": server.solution,
+        **server.to_json(),
         "processChain": [{"processId": link.pid, "processName": link.name} for link in links],
         "isInWorkspace": in_workspace,
     }

@@ -112,13 +112,7 @@ def _discovery_json(facts: HealthFacts) -> dict[str, object] | None:
     discovery, workspace = facts.discovery, facts.discovery.workspace
     uno_sdk = discovery.sdk.global_json.uno_sdk if discovery.sdk.global_json else None
     return {
-        "requestedWorkingDirectory": workspace.requested_directory,
-        "workingDirectory": workspace.working_directory,
-        "effectiveWorkspaceDirectory": workspace.effective_directory,
-        "selectedSolutionPath": workspace.solution,
-        "selectedGlobalJsonPath": workspace.global_json,
-        "resolutionKind": workspace.kind.value,
-        "selectionSource": workspace.source.value,
+        **workspace.to_json(),
         "candidateSolutions": list(workspace.candidates) or None,
         "dotNetVersion": discovery.dotnet.version if discovery.dotnet else None,
         "unoSdkVersion": uno_sdk.version if uno_sdk else None,
@@ -139,15 +133,8 @@ def _discovery_json(facts: HealthFacts) -> dict[str, object] | None:
 
 
 def _server_json(active: ActiveServer) -> dict[str, object]:
-    server = active.server
     return {
-        "processId": server.process_id,
-        "port": server.port,
-        "mcpEndpoint": server.mcp_endpoint,
-        "parentProcessId": server.parent_process_id,
-        "startTime": server.started,
-        "ideChannelId": server.ide_channel,
-        "solutionPath": server.solution,
+        **active.server.to_json(),
         "isInWorkspace": active.in_workspace,
         "processChain": [{"processId": link.pid, "processName": link.name} for link in active.chain] or None,
     }

@@ -52,6 +52,18 @@ class RegisteredServer(Value):
     def mcp_endpoint(self) -> str:
         return f"http://localhost:{self.port}/mcp"
 
+    def to_json(self) -> dict[str, object]:
+        """The members that `list`, `disco` and `health` share; names and order are those of the .NET tool."""
+        return {
+            "processId": self.process_id,
+            "port": self.port,
+            "mcpEndpoint": self.mcp_endpoint,
+            "parentProcessId": self.parent_process_id,
+            "startTime": self.started,
+            "ideChannelId": self.ide_channel,
+            "solutionPath": self.solution,
+        }
+
 
 # Reading.
 

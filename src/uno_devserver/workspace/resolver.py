@@ -53,6 +53,18 @@ class Workspace(Value):
     config: str | None
     issues: tuple[Issue, ...]
 
+    def to_json(self) -> dict[str, object]:
+        """The members that `disco` and `health` share; names and order are those of the .NET tool."""
+        return {
+            "requestedWorkingDirectory": self.requested_directory,
+            "workingDirectory": self.working_directory,
+            "effectiveWorkspaceDirectory": self.effective_directory,
+            "selectedSolutionPath": self.solution,
+            "selectedGlobalJsonPath": self.global_json,
+            "resolutionKind": self.kind.value,
+            "selectionSource": self.source.value,
+        }
+
     @property
     def resolved(self) -> bool:
         return self.kind in (ResolutionKind.CurrentDirectory, ResolutionKind.AutoDiscovered)
