@@ -147,8 +147,8 @@ class Conversation:
     def awaits_any_from_before(self, moment: float) -> bool:
         return any(not each.cancelled and each.at < moment for each in list(self.waiting.values()))
 
-    def overdue(self, now: float, bound: float = ANSWER_SECONDS) -> list[Broken]:
-        late = [each for each in list(self.waiting.values()) if not each.cancelled and now - each.at > bound]
+    def overdue(self, now: float) -> list[Broken]:
+        late = [each for each in list(self.waiting.values()) if not each.cancelled and now - each.at > ANSWER_SECONDS]
         return [
             Broken(ONE_ANSWER, f"{self.name}: none after {now - each.at:.0f} s to {each.method} {each.tool} {each.key}")
             for each in late

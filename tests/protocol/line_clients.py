@@ -90,15 +90,11 @@ class LineClient:
 class ModernLineClient(LineClient):
     """Puts the envelope into every request."""
 
-    def __init__(self, service: Service, capabilities: Any = None, **limits: Any) -> None:
-        super().__init__(service, **limits)
-        self.capabilities = {"elicitation": {}, "roots": {}} if capabilities is None else capabilities
-
     def _params(self, method: str, params: Any) -> dict[str, Any]:
         own = dict(params or {})
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "roots": {}},
             "io.modelcontextprotocol/clientInfo": CLIENT,
             **own.get("_meta", {}),
         }

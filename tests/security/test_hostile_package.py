@@ -31,9 +31,9 @@ def refused(machine: Machine, path: Path, address_space: int | None = None) -> s
     return str(result.json["error"]["message"])
 
 
-def packed(machine: Machine, entries: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+def packed(machine: Machine, entries: dict[str, str | bytes]) -> Path:
     path = machine.root / "Acme.Tool.1.0.0.nupkg"
-    with zipfile.ZipFile(path, "w", method) as package:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
         for name, content in entries.items():
             package.writestr(name, content)
     return path

@@ -172,7 +172,7 @@ class Kept:
         options = options or ProxyOptions(str(folder), command=("serve",))
         self.broadcasts: list[str] = []
         self.messages: list[tuple[str, str]] = []
-        self.changes = self.replacements = self.launches = self.settlings = 0
+        self.changes = self.launches = 0
         self.ends_on_purpose_now = False
         self.shared_peer: Peer = TestPeer()
         self.service: ProxyService | None = None
@@ -224,7 +224,6 @@ class Kept:
             self.service.conversations.renew()
 
     def upstream_replaced(self) -> None:
-        self.replacements += 1
         if self.service is not None:
             self.service.conversations.renew(old_answers=True)
 
@@ -250,7 +249,6 @@ class Kept:
     def lists_were_read(self) -> None: ...
 
     def start_settled(self) -> None:
-        self.settlings += 1
         if self.reloader is not None:
             self.reloader.start_settled()
 

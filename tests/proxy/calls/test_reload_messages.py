@@ -168,8 +168,8 @@ TALKER = "the server 'talker'"
 FAILED = CheckResult(server_changed=True, server_build_error="oops", server_digest="d1")
 
 
-def _texts(notes: ResultNotes, *, run: bool = True) -> tuple[list[str], Any]:
-    result = notes.attach({"content": []}, [notes.failure] if notes.failure else [], run=run)
+def _texts(notes: ResultNotes) -> tuple[list[str], Any]:
+    result = notes.attach({"content": []}, [notes.failure] if notes.failure else [], run=True)
     assert isinstance(result, dict)
     return [item["text"] for item in result["content"]], result.get("_meta", {}).get(META_KEY)
 
