@@ -69,7 +69,6 @@ def sign_in(invocation: Invocation) -> Result:
     try:
         if keyring:
             check()  # before the user signs in for nothing
-        before = before and with_secrets(before)
         record = asyncio.run(_sign_in(url, scope, before, invocation)).replace(keyring=keyring)
     except SignInProblem as problem:
         raise UserError(FAILED, str(problem), problem.step) from problem
@@ -135,7 +134,7 @@ async def _sign_in(url: str, scope: str | None, before: SignIn | None, invocatio
     client_id, secret, issuer = invocation.value("client-id"), os.environ.get(SECRET_VARIABLE) or None, None
     if client_id is None and before is not None and not before.registered:  # the one that the user gave last time
         client_id, issuer = str(before.client["client_id"]), before.issuer
-        secret = secret or before.client.get("client_secret")
+        secret = secret or _kept_secret(before)
     if scope is not None and before is not None:
         scope = " ".join(dict.fromkeys(f"{before.scope or ''} {scope}".split()))
     try:
@@ -154,6 +153,19 @@ async def _sign_in(url: str, scope: str | None, before: SignIn | None, invocatio
 
     async with redirect:
         return await sign_in_to(url, Client(client_id, secret, issuer), scope, redirect, show)
+
+
+def _kept_secret(before: SignIn) -> str | None:
+    """The secret of the client that the user named last time; raises UserError if the keyring does not give it."""
+    if "client_secret" not in before.client:
+        return None
+    try:
+        secret: str = with_secrets(before).client["client_secret"]
+    except KeyringProblem as problem:
+        step = f"Set {SECRET_VARIABLE} to the secret of {before.client['client_id']}, and run it again."
+        forget = f"To forget that client, run 'uno-devserver logout {before.url}' first."
+        raise UserError(FAILED, str(problem), f"{step} {forget}") from problem
+    return secret
 
 
 def _locked(url: str, change: Callable[[], T]) -> T:

@@ -13,7 +13,7 @@ from support.machine import Machine
 from support.proxies import Proxies
 from support.sign_ins import AuthorizationServer, login
 from uno_devserver.proxy.upstream.keyring_secrets import KeyringProblem, fetch, store
-from uno_devserver.proxy.upstream.token_store import TokenCredentials, record_path
+from uno_devserver.proxy.upstream.token_store import SignIn, TokenCredentials, record_path, write_sign_in
 
 BACKEND = """
 import json, os, pathlib, time
@@ -61,6 +61,9 @@ class Keyring:
     def entries(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "entries").read_text("utf-8"))
         return {name: json.loads(text) for name, text in found.items()}
+
+    def empty(self) -> None:
+        (self.folder / "entries").write_text("{}", "utf-8")
 
 
 @pytest.fixture
@@ -160,6 +163,31 @@ async def test_a_refresh_token_is_not_sent_while_the_keyring_cannot_store_its_su
     assert not failed
     assert sent == 0
     assert await credentials.renew(credentials.headers())
+
+
+def test_a_server_is_signed_in_to_again_after_its_entry_was_removed(
+    keyring: Keyring, machine: Machine, url: str
+) -> None:
+    login(machine, url, "--keyring")
+    keyring.empty()
+
+    again = login(machine, url)
+
+    assert again["valid"] is True
+    assert len(keyring.entries) == 1
+
+
+def test_a_client_whose_secret_was_removed_is_named_with_the_ways_on(keyring: Keyring, machine: Machine) -> None:
+    url = "https://mcp.example.com/mcp"
+    client = {"client_id": "by-hand", "client_secret": "kept"}
+    write_sign_in(SignIn(url, "https://mcp.example.com", client, False, {}, None, None, None, keyring=True))
+    keyring.empty()
+
+    error = machine.run("login", "--json", url).json["error"]
+
+    assert error["message"] == "The keyring has no tokens for this server."
+    assert error["nextStep"].startswith("Set UNO_DEVSERVER_CLIENT_SECRET to the secret of by-hand")
+    assert f"uno-devserver logout {url}" in error["nextStep"]
 
 
 def test_a_keyring_that_waits_for_a_password_is_given_up(keyring: Keyring) -> None:
