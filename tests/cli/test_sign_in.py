@@ -17,9 +17,10 @@ import pytest
 
 from support.certificates import private_certificates
 from support.http_proxy import LoopbackProxy
-from support.machine import RUN_SECONDS, Machine
+from support.machine import DATA_HOME, RUN_SECONDS, Machine
 from support.ports import lasting_port
 from support.sign_ins import TOKEN, AuthorizationServer, Login, Site, browse, login, served, stored
+from uno_devserver.proxy.upstream.token_store import SignIn, write_sign_in
 
 CLIENT_ID, CLIENT_SECRET = "registered-by-hand", "secret-of-the-client"
 
@@ -80,6 +81,21 @@ def test_the_list_is_readable_and_tells_how_long_a_sign_in_is_valid(machine: Mac
 
     assert text.startswith("You are signed in to 1 server.")
     assert "and renewed by itself" in text
+
+
+def test_the_list_says_of_an_expired_token_when_it_is_renewed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
+    tokens = {"access_token": "a", "refresh_token": "b"}
+    for name, kept in (("renewable", tokens), ("other", {"access_token": "a"})):
+        url, client = f"https://{name}.example/mcp", {"client_id": "me"}
+        write_sign_in(SignIn(url, "https://login.example", client, True, kept, time.time() - 60, None, None))
+
+    other, renewable = machine.run("login", "--list").stdout.splitlines()[-2:]
+
+    assert renewable.endswith("; expired; renewed at its next use")
+    assert other.endswith("; expired: run 'uno-devserver login https://other.example/mcp'")
 
 
 def test_an_answer_with_another_state_does_not_end_the_sign_in(machine: Machine, url: str) -> None:

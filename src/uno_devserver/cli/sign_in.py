@@ -200,6 +200,8 @@ def _validity(record: SignIn) -> str:
         return f"expired: run 'uno-devserver login {record.url}'"
     if record.expires_at is None:
         return "until it is revoked"
+    if record.expires_at <= time.time():
+        return "expired; renewed at its next use"
     until = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(record.expires_at))
     return f"until {until}, and renewed by itself" if record.renewable else f"until {until}"
 
