@@ -32,7 +32,7 @@ def run(invocation: Invocation, grace_seconds: float = GRACE_SECONDS) -> Result:
 
     if invocation.on("list"):
         return sign_in.list_sign_ins()
-    if any(map(sign_in.is_url, invocation.arguments)) or any(map(invocation.options.get, SIGN_IN_OPTIONS)):
+    if any(map(sign_in.is_address, invocation.arguments)) or any(map(invocation.options.get, SIGN_IN_OPTIONS)):
         return sign_in.sign_in(invocation)
     headless = invocation.on("headless")
     arguments = ((HEADLESS,) if headless else ()) + invocation.arguments + invocation.forwarded + invocation.child

@@ -48,8 +48,9 @@ LOCK_SECONDS = 30.0  # longer than a renewal takes
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")  # RFC 6749, 3.3
 
 
-def is_url(text: str) -> bool:
-    return text.lower().startswith(("http://", "https://"))
+def is_address(text: str) -> bool:
+    """Whether the text can only be meant as the address of a server, with or without a scheme."""
+    return any(mark in text for mark in "./:")
 
 
 def sign_in(invocation: Invocation) -> Result:
@@ -115,7 +116,7 @@ def _server(invocation: Invocation) -> str:
     """The URL of the server; raises UserError unless exactly one is given that can be used."""
     given = (*invocation.arguments, *invocation.forwarded, *invocation.child)
     command = invocation.words[0]
-    if len(given) != 1 or not is_url(given[0]):
+    if len(given) != 1 or not given[0].lower().startswith(("http://", "https://")):
         message = f"'{command}' needs the URL of one MCP server, and no other arguments."
         raise UserError("BadValue", message, f"Write: uno-devserver {command} https://<host>/<path>", 2)
     try:
