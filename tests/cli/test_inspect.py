@@ -15,7 +15,7 @@ import pytest
 from support.bundled import ask
 from support.files import write
 from support.inspectors import InspectorClient, exchange, inspector_of, last_port_taken
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
@@ -23,6 +23,7 @@ from support.servers import Processes
 from support.signals import SIGHUP
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
+from uno_devserver.cli.inspect import wait_for_starts
 from uno_devserver.proxy.health.status_file import status_of
 from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
@@ -169,6 +170,18 @@ def test_a_proxy_that_just_starts_in_a_folder_above_is_found(machine: Machine) -
         told = machine.run("inspect", "--json", "--no-open", cwd=below.root).json
 
         assert (told["processId"], told["directory"]) == (client.pid, str(below.root))
+
+
+def test_a_proxy_that_ends_in_its_first_start_is_not_waited_for(
+    machine: Machine, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
+    process, folder = processes.start(), str(machine.workspace)
+    status = {"processId": process.pid, "directory": folder, "state": "Initializing", "opensInspector": True}
+
+    process.kill()
+
+    assert wait_for_starts([status]) == []
 
 
 def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> None:

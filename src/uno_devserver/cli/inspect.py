@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .trust import Consent
 
 SETTLE_SECONDS = 0.1  # a client may just have launched a proxy, whose status file is written about 30 ms later
-START_SECONDS = 10.0  # limit of waiting for a proxy's first start
+START_SECONDS = 10.0  # limit of waiting for the first starts of proxies
 POLL_SECONDS = 0.02
 STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
 ASK_SECONDS = 5.0  # a proxy opens its page in about 50 ms
@@ -96,22 +96,23 @@ def _proxies(workspace: Workspace) -> list[Status]:
     """
     home = workspace.working_directory
     found = [
-        _started(status)
+        status
         for status in running_proxies(folders().state)
         if serves_workspace(status, workspace)
         or (_is_starting(status) and is_inside(home, str(status.get("directory"))))
     ]
-    served = [status for status in found if serves_workspace(status, workspace)]
+    served = [status for status in wait_for_starts(found) if serves_workspace(status, workspace)]
     return sorted(served, key=lambda status: not same_place(str(status.get("directory")), home))
 
 
-def _started(status: Status) -> Status:
-    """The proxy's status at the end of its first start, or when START_SECONDS have passed."""
+def wait_for_starts(found: list[Status]) -> list[Status]:
+    """The proxies after their first starts, or when START_SECONDS have passed; those that have ended are left out."""
     deadline = time.monotonic() + START_SECONDS
-    while _is_starting(status) and time.monotonic() < deadline:
+    while any(map(_is_starting, found)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        status = status_of(folders().state, _process_id(status)) or {**status, "state": None}  # the proxy has ended
-    return status
+        now = (status_of(folders().state, _process_id(each)) if _is_starting(each) else each for each in found)
+        found = [status for status in now if status is not None]
+    return found
 
 
 def _is_starting(status: Status) -> bool:
