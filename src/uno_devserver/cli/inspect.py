@@ -71,8 +71,8 @@ def run(invocation: Invocation) -> Result:
     if not proxies:
         time.sleep(SETTLE_SECONDS)
         proxies = _proxies(workspace)
-    for page in _pages(proxies, port):
-        if result := _shown(page, invocation, started=False):
+    for page in _open_pages(proxies, port):
+        if result := _show(page, invocation, started=False):
             consent.keep("inspect")  # the running proxy notices it
             _tell(consent)
             return result
@@ -128,8 +128,8 @@ def _process_id(status: Status) -> int:
     return pid
 
 
-def _pages(proxies: list[Status], port: int | None) -> Iterator[Page]:
-    """The pages that are open, then those of proxies that open one when asked."""
+def _open_pages(proxies: list[Status], port: int | None) -> Iterator[Page]:
+    """Yield the pages that are open, then ask the other proxies to open theirs."""
     yield from (page for status in proxies if (page := _page(status)))
     for status in proxies:
         channel = status.get("controlChannel")
@@ -184,7 +184,7 @@ def _start(
         raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
     opened = proxy.status_with_page(lambda: interrupts.received is not None)
     page = _page({**opened, "directory": workspace.working_directory}) if opened else None
-    result = _shown(page, invocation, started=True) if page else None
+    result = _show(page, invocation, started=True) if page else None
     if result is None:
         consent.withdraw()
         no_port, ended, code = proxy.found_no_port(), proxy.has_ended(), proxy.end()
@@ -234,7 +234,7 @@ def _last_output(proxy: ProxyChild, code: int) -> str:
 # The output.
 
 
-def _shown(page: Page, invocation: Invocation, *, started: bool) -> Result | None:
+def _show(page: Page, invocation: Invocation, *, started: bool) -> Result | None:
     """Open the browser, if that is wanted; None if the proxy does not answer, because it has just ended."""
     url = page.new_url()
     if url is None:
