@@ -14,6 +14,7 @@ import pytest
 
 from support.files import write
 from support.hosts import is_running
+from support.machine import home_variables
 from support.ports import stop_listening
 from uno_devserver.instances import launch as launch_module
 from uno_devserver.instances.child_process import Child, Output
@@ -56,6 +57,7 @@ class Bench:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.registry = root / "Uno Platform" / "DevServers"
         self.output = Output(str(root / "logs" / "host.log"))
         self.plan = LaunchPlan(bundled_host(), ";")
         self._launched: list[Child] = []
@@ -68,10 +70,10 @@ class Bench:
     def launch(
         self, observer: StartObserver | None = None, *, usual_port: int = 0, folder: Path | None = None, **wanted: Any
     ) -> RunningHost:
-        environ = {**os.environ, "XDG_DATA_HOME": str(self.root), "HOME": str(self.root)}
-        registry = str(self.root / "Uno Platform" / "DevServers")
+        environ = {**os.environ, **home_variables(self.root, self.root)}
         request = start_request(folder or self.root, **wanted)
-        running = launch(request, self.plan, usual_port, self.output, registry, environ, observer or StartObserver())
+        observer = observer or StartObserver()
+        running = launch(request, self.plan, usual_port, self.output, str(self.registry), environ, observer)
         assert running.child
         self._launched.append(running.child)
         return running
@@ -102,6 +104,19 @@ def test_a_launched_host_is_the_child_it_serves_and_ends_when_it_is_stopped(benc
 
     assert launched.child.exit_code() == 0
     assert is_free(launched.port)
+
+
+def test_a_child_that_starts_the_host_as_its_own_child_keeps_no_record(bench: Bench) -> None:
+    """As a script does, and the python.exe of a virtual environment on Windows."""
+    host = [*bundled_host().command]
+    bench.runs(f"import subprocess, sys; sys.exit(subprocess.call([*{host!r}, *sys.argv[1:]]))")
+
+    launched = bench.launch()
+
+    assert launched.child
+    assert launched.process_id != launched.child.pid
+    records = [path.name for path in bench.registry.glob("*.aux.json")]
+    assert records == [f"devserver-{launched.process_id}.aux.json"]
 
 
 def test_there_is_time_for_other_work_between_the_spawn_and_the_readiness(bench: Bench, tmp_path: Path) -> None:
