@@ -42,7 +42,7 @@ UNREAD: dict[str, Content] = {
     "UTF-16": EVIL.encode("utf-16"),
     "unreadable": unreadable,
     "a folder": Path.mkdir,
-    "a FIFO": os.mkfifo,
+    "a FIFO": lambda path: os.mkfifo(path),
     "a link to a long file": lambda path: path.symlink_to(write(path.parent / "docs/sdk.json", EVIL + " " * MANY)),
     "a link to itself": lambda path: path.symlink_to(path.name),
     "a link to a device": lambda path: path.symlink_to("/dev/zero"),

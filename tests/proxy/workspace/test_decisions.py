@@ -561,7 +561,6 @@ def _roots_answer(*uris: object) -> dict[str, Any]:
         ("file:///home/ada/100%", "/home/ada/100%"),
         ("file:///home/ada/c%23", "/home/ada/c#"),
         ("file:///home/ada/c#", "/home/ada/c#"),
-        ("file:///home/ada/%FF", os.fsdecode(b"/home/ada/\xff")),
         ("file:///home/ada/../eve", "/home/eve"),
         ("/home/ada", "/home/ada"),
         ("app", "/current/app"),
@@ -571,6 +570,12 @@ def _roots_answer(*uris: object) -> dict[str, Any]:
 )
 def test_a_root_becomes_a_path(uri: str, path: str) -> None:
     assert read_roots(_roots_answer(uri), "/current", "linux") == ([path], [])
+
+
+def test_a_root_whose_name_is_no_text_becomes_a_path() -> None:
+    path = os.fsdecode(b"/home/ada/\xff")
+
+    assert read_roots(_roots_answer("file:///home/ada/%FF"), "/current", "linux") == ([path], [])
 
 
 @pytest.mark.parametrize(
