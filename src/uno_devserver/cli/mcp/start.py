@@ -33,11 +33,15 @@ def _is_typed() -> bool:
     return os.isatty(0)
 
 
+def end_keys(platform: str = sys.platform) -> str:
+    """What a person presses in a terminal to end the input."""
+    return "Ctrl+Z, Enter" if platform == "win32" else "Ctrl+D"
+
+
 def start(invocation: Invocation) -> Result:
     options = _options(invocation)
     if _is_typed():
-        keys = "Ctrl+Z, Enter" if sys.platform == "win32" else "Ctrl+D"
-        log.info(f"Serving MCP on standard input and output, for an AI client. End the input ({keys}) to stop.")
+        log.info(f"Serving MCP on standard input and output, for an AI client. End the input ({end_keys()}) to stop.")
     from ...proxy.main import serve
 
     began = time.time()
