@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -241,32 +243,68 @@ def test_path_escape_is_refused_for_every_kind_of_edit(page: Path, change: tuple
 HIDDEN = [".git", ".GIT", ".devtools", ".vs", ".vscode", ".idea", ".cursor", ".claude", ".githooks"]
 
 
-@pytest.mark.parametrize("change", [("one", "two"), (None, "new"), (None, None)])
+CHANGES = pytest.mark.parametrize("change", [("one", "two"), (None, "new"), (None, None)])
+
+
+@CHANGES
 @pytest.mark.parametrize("name", HIDDEN)
 def test_nothing_below_a_hidden_folder_is_edited(page: Path, name: str, change: tuple[str | None, str | None]) -> None:
-    for folder in (page.parent, page.parent / "sub" / "module"):
-        (folder / name / "hooks").mkdir(parents=True)
-        (folder / name / "hooks" / "file").write_text("one")
-    (page.parent / "docs").symlink_to(name)
-    (page.parent / "plain.txt").symlink_to(f"{name}/hooks/file")
-    (page.parent / "sub" / "again").symlink_to("../docs")
+    _lay_hidden(page.parent, name)
     paths = [
         f"{name}/hooks/file",
         f"sub/module/{name}/hooks/file",
         str(page.parent / name / "hooks" / "file"),
         f"sub/../{name}/./hooks/file",
-        "docs/hooks/file",
-        "plain.txt",
-        "sub/again/hooks/file",
+        f"{name}/new",
+        f"{name}/hooks/new/deep",
+        f"sub/{name}/new",
+        name,
     ]
-    new = [f"{name}/new", f"{name}/hooks/new/deep", "docs/new", f"sub/{name}/new", f"{name}"]
 
-    results = edit(page, *(FileEdit(path, *change, True) for path in (*paths, *new)))
+    results = edit(page, *(FileEdit(path, *change, True) for path in paths))
 
+    _assert_hidden(page.parent, name, results)
+
+
+@CHANGES
+@pytest.mark.parametrize("name", HIDDEN)
+def test_nor_is_it_by_way_of_a_link(page: Path, name: str, change: tuple[str | None, str | None]) -> None:
+    _lay_hidden(page.parent, name)
+    (page.parent / "docs").symlink_to(name)
+    (page.parent / "plain.txt").symlink_to(f"{name}/hooks/file")
+    (page.parent / "sub" / "again").symlink_to("../docs")
+    paths = ["docs/hooks/file", "plain.txt", "sub/again/hooks/file", "docs/new"]
+
+    results = edit(page, *(FileEdit(path, *change, True) for path in paths))
+
+    _assert_hidden(page.parent, name, results)
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="other systems take these characters as part of the name")
+@pytest.mark.parametrize(
+    "path", [".vscode./tasks.json", ".vscode /tasks.json", ".VSCode\\tasks.json", ".vscode::$DATA"]
+)
+def test_nor_is_it_by_another_spelling_that_windows_allows(page: Path, path: str) -> None:
+    (page.parent / ".vscode").mkdir()
+    (page.parent / ".vscode" / "tasks.json").write_text("one")
+
+    (result,) = edit(page, FileEdit(path, None, "two", True))
+
+    assert result.result == BAD_REQUEST
+    assert (page.parent / ".vscode" / "tasks.json").read_text() == "one"
+
+
+def _lay_hidden(root: Path, name: str) -> None:
+    for folder in (root, root / "sub" / "module"):
+        (folder / name / "hooks").mkdir(parents=True)
+        (folder / name / "hooks" / "file").write_text("one")
+
+
+def _assert_hidden(root: Path, name: str, results: Sequence[EditResult]) -> None:
     assert {result.result for result in results} == {BAD_REQUEST}
     assert all(f"'{name}' is hidden" in (result.error or "") for result in results)
-    assert {file.read_text() for file in page.parent.rglob("hooks/*")} == {"one"}
-    assert not list(page.parent.rglob("new"))
+    assert {file.read_text() for file in root.rglob("hooks/*")} == {"one"}
+    assert not list(root.rglob("new"))
 
 
 @pytest.mark.parametrize("name", [".git", ".mcp.json", ".envrc"])
