@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.machine import DATA_HOME
+
 # What may be imported to answer, and below it what these import themselves. Every other module has to be worth its
 # milliseconds: `dataclasses` alone takes ten, as long as the bare interpreter.
 ALLOWED = {"__future__", "binascii", "enum", "json", "re", "time", "uno_devserver"}
@@ -27,7 +29,7 @@ sys.exit(code)
 
 
 def _imported_by(workspace: Path, *arguments: str) -> set[str]:
-    environ = {**os.environ, "NUGET_PACKAGES": str(workspace / "packages"), "XDG_DATA_HOME": str(workspace / "state")}
+    environ = {**os.environ, "NUGET_PACKAGES": str(workspace / "packages"), DATA_HOME: str(workspace / "state")}
     # Short enough for sockets: else `cleanup` would look for left ones in the folder that all tests share.
     with tempfile.TemporaryDirectory(prefix="u") as temp:
         result = subprocess.run(

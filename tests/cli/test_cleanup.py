@@ -15,7 +15,7 @@ import pytest
 
 from support.files import snapshot, write
 from support.golden import GOLDEN
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.servers import Processes, Registry, an_hour_ago
 from uno_devserver.system.files import TEMPORARY
 
@@ -129,7 +129,7 @@ def test_control_channels_of_processes_that_live_stay_whatever_they_do_and_whoso
         knocking.setblocking(False)
     full = [knocking.connect_ex(str(busy)) for knocking in waiting]
     assert full[-1] != 0, "the queue is full"
-    machine.environment["XDG_DATA_HOME"] = str(machine.root / "fresh")
+    machine.environment[DATA_HOME] = str(machine.root / "fresh")
     if asked == "the socket":  # the kernel knows it by another path
         (temp / "link").symlink_to(temp)
         machine.environment["TMPDIR"] = str(temp / "link")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.packages import CORE, GROUPS, host, settings
 from support.terminals import Terminal
 from support.workspace import WorkspaceBuilder
@@ -106,7 +106,7 @@ def _become(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.dotnet
     monkeypatch.chdir(machine.workspace)
     monkeypatch.setenv("NUGET_PACKAGES", str(machine.nuget))
-    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
     monkeypatch.setenv("PATH", str(machine.dotnet.root))
 
 

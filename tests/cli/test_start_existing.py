@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from support.hosts import Manners, StandInHosts, is_running
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.packages import app_mcp
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
@@ -256,7 +256,7 @@ def _launched_by_an_ide(workspace: WorkspaceBuilder, parent: int = 0) -> Iterato
     solution = str(workspace.root / "App.slnx")
     with subprocess.Popen(
         [dotnet, "Host.dll", "--httpPort", str(free_port()), "--solution", solution, "--ppid", str(parent)],
-        env={**os.environ, "XDG_DATA_HOME": str(workspace.machine.data)},
+        env={**os.environ, DATA_HOME: str(workspace.machine.data)},
         stdout=subprocess.DEVNULL,
     ) as host:
         try:

@@ -10,7 +10,7 @@ import pytest
 from support.dotnet import Build, FakeDotNet
 from support.files import snapshot, write
 from support.hosts import StandInHosts
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.packages import APP_MCP, CORE, host, tools_only
 from support.terminals import Terminal, shown
 from support.workspace import WorkspaceBuilder
@@ -216,7 +216,7 @@ def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(
     workspace: WorkspaceBuilder, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.file(CONFIG, '{"mcpServer": {"command": "evil"}}')
-    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
 
     def saved_before(path: str | None) -> Config:
         workspace.file(CONFIG, '{"mcpServer": {"command": "good"}}')
@@ -613,7 +613,7 @@ def test_an_agreement_that_cannot_be_kept_is_a_warning(
 ) -> None:
     write(machine.workspace / ADDIN, "")
     (tmp_path / "gone").symlink_to(tmp_path / "gone")  # no folder can be made there, not even by root
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "gone" / "data"))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path / "gone" / "data"))
 
     trust.consent_to(str(machine.workspace), parse(["start", "--trust"])).keep("start")
 

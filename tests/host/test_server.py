@@ -53,7 +53,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BundledHost]:
         (["--HTTPPORT"], "Write --httpPort <port>."),
         (["--httpPort", "0", "--bind", "nowhere.invalid"], "nowhere.invalid"),
         (["--command=dance"], "dance"),
-        (["--httpPort", "0", "--addins", ";", "--ideChannel", "x" * 200], "--ideChannel"),
+        (["--httpPort", "0", "--addins", ";", "--ideChannel", "x" * 300], "--ideChannel"),
     ],
 )
 def test_bad_arguments_end_with_1_and_a_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:

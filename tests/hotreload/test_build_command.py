@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from support.machine import DATA_HOME
 from uno_devserver.hotreload.build_command import BuildCommand, Restore, build_of
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
@@ -167,7 +168,7 @@ def test_a_dotnet_project_is_built_quietly(tmp_path: Path, programs: Path) -> No
 @pytest.fixture
 def restored(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a reference, whose restore is recorded."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path / "data"))
     reference = '<ItemGroup><ProjectReference Include="../Lib/Lib.csproj" /></ItemGroup>'
     project = '<Project Sdk="Microsoft.NET.Sdk">{}</Project>'
     write_all(
@@ -189,7 +190,7 @@ def restored(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def dotnet_build(folder: Path, programs: Path) -> BuildCommand:
-    environ = {"PATH": str(programs), "XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
+    environ = {"PATH": str(programs), DATA_HOME: str(folder / "data"), "HOME": str(folder)}
     build = build_of(WatchedPackage(Role.SERVER, str(folder / "S")), environ, "linux")
     assert build is not None
     return build

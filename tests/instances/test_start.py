@@ -145,7 +145,7 @@ def test_a_host_that_has_not_registered_is_waited_for_while_it_may_be_starting(
 
 
 def test_a_proxy_tells_the_port_of_a_host_that_it_finds_only_in_a_trusted_workspace(tmp_path: Path) -> None:
-    environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": ""}
+    environ = {**os.environ, DATA_HOME: str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": ""}
     write(tmp_path / "ws" / "App.csproj", "<Project/>")
     solution = write(tmp_path / "ws" / "App.slnx", '<Solution><Project Path="App.csproj"/></Solution>')
     told = tmp_path / "ws" / "App.csproj.user"

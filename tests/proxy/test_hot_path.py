@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.machine import DATA_HOME
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
 from uno_devserver.proxy.options import ProxyOptions
@@ -71,7 +72,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
         [sys.executable, "-c", PROGRAM],
         input="\n".join(requests) + "\n",
         cwd=tmp_path,
-        env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")},
+        env={**os.environ, DATA_HOME: str(tmp_path / "data")},
         capture_output=True,
         text=True,
         timeout=60,

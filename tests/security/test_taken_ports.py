@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.machine import DATA_HOME
 from support.mcp_peers import TestPeer
 from support.ports import lasting_port
 from uno_devserver.inspector.access import page_url
@@ -181,7 +182,7 @@ def _page(port: int) -> None:
 def test_nothing_is_sent_to_a_server_of_another_user(
     ask: Callable[[int], None], addresses: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path))
     with _taking(port := lasting_port(), *addresses) as attacker:
         assert attacker.stdout
         assert attacker.stdout.readline() == "ready\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from support.machine import DATA_HOME
 from support.privileges import ROOT
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.folders import folders
@@ -48,7 +49,7 @@ def state(tmp_path: Path) -> str:
 
 
 def _environ(tmp_path: Path, trust: str = "") -> dict[str, str]:
-    return {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": trust}
+    return {"HOME": str(tmp_path), DATA_HOME: str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": trust}
 
 
 def test_an_agreement_is_kept_and_can_be_taken_back(workspace: Path, state: str, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from random import random
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ def repeated(step: Callable[[], T], path: str, seconds: float) -> T:
         except PermissionError as error:
             if not is_exclusion(error) or time.monotonic() >= deadline or os.path.isdir(path):
                 raise
+        from random import random  # imported late: it takes longer than most commands read files
+
         time.sleep(random() * LONGEST_PAUSE_SECONDS)  # noqa: S311
 
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.machine import DATA_HOME
+
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "uno_devserver"
 SERVER = ROOT / "benchmarks" / "lean_server.py"
@@ -57,7 +59,7 @@ def traced_call(folder: Path) -> list[tuple[str, str]]:
     proxy = subprocess.Popen(
         [*command, sys.executable, str(SERVER)],
         cwd=folder,
-        env={**os.environ, "XDG_DATA_HOME": str(folder / "data")},
+        env={**os.environ, DATA_HOME: str(folder / "data")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -17,6 +17,7 @@ import pytest
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.inspectors import HELLO, InspectorClient, Listening, last_port_taken
+from support.machine import DATA_HOME
 from support.relays import Scene
 from support.waiting import until
 from uno_devserver.issues import Issue
@@ -69,7 +70,7 @@ class World:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path / "data"))
     return tmp_path
 
 

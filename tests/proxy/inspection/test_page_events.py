@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from support.files import snapshot
+from support.machine import DATA_HOME
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
 from support.waiting import until
@@ -95,7 +96,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path / "data"))
 
 
 @asynccontextmanager

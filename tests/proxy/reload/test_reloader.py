@@ -16,6 +16,7 @@ from hotreload.control.channels import Client
 from hotreload.projects import Project, real_npm
 from support.authorities import settled
 from support.files import write
+from support.machine import DATA_HOME
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from support.virtual_time import turns
@@ -128,7 +129,7 @@ class Hosts(ScriptedUpstream):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_HOME, str(tmp_path / "data"))
     return tmp_path / "workspace"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from support.machine import DATA_HOME
 from uno_devserver.hotreload.digest_store import UNKNOWN
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.watched_package import Role
@@ -33,7 +34,7 @@ TYPED = ("node", "a.js")
 class World:
     def __init__(self, root: Path) -> None:
         self.root = root / "ws"
-        self.environ = {"HOME": str(root), "XDG_DATA_HOME": str(root / "data")}
+        self.environ = {"HOME": str(root), DATA_HOME: str(root / "data")}
         self.config('{"mcpServerRoot": "../server", "extensionPath": "../extension"}')
         write(self.root / "server" / "main.py", "")
         write(self.root / "extension" / "main.py", "")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.machine import DATA_HOME
 from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
@@ -32,7 +33,7 @@ class World:
         self.path = self.root / ".devtools" / "host.config.jsonc"
         self.says(config)
         self.trusted = trusted
-        environ = {**os.environ, "XDG_DATA_HOME": str(root / "data"), **(environ or {})}
+        environ = {**os.environ, DATA_HOME: str(root / "data"), **(environ or {})}
         workspace = resolve(str(self.root))
         self.asked: Callable[[], object] = lambda: None  # whether it is trusted
         self.upstream = ConfiguredUpstream(workspace, environ)

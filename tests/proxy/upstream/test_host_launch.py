@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts import is_running
+from support.machine import DATA_HOME
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
 from uno_devserver.instances.host_kind import HostKind
@@ -53,7 +54,7 @@ class Place:
         addins = self.workspace / ".devtools" / "addins"
         addins.mkdir(parents=True)
         (addins / "greeter.py").write_text(ADDIN, "utf-8")
-        self.environ = {**os.environ, "HOME": str(root), "XDG_DATA_HOME": str(root / "data"), "TMPDIR": temp}
+        self.environ = {**os.environ, "HOME": str(root), DATA_HOME: str(root / "data"), "TMPDIR": temp}
         self.trust(True)
         self.observer = Watched()
 

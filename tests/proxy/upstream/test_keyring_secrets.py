@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.proxies import Proxies
 from support.sign_ins import AuthorizationServer, login
 from uno_devserver.proxy.upstream.keyring_secrets import KeyringProblem, fetch, store
@@ -69,7 +69,7 @@ class Keyring:
 @pytest.fixture
 def keyring(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Keyring:
     keyring = Keyring(machine.root / "keyring")
-    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
     for name, value in keyring.environment.items():
         monkeypatch.setenv(name, value)
         machine.environment[name] = value

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.sign_ins import AuthorizationServer, login, served
 from support.waiting import until
 from uno_devserver.proxy.upstream import token_store
@@ -33,7 +33,7 @@ URL = "https://mcp.example.com/mcp"
 
 @pytest.fixture(autouse=True)
 def _state(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+    monkeypatch.setenv(DATA_HOME, str(machine.data))
 
 
 def a_sign_in(url: str = URL, token: str = "one", **fields: Any) -> SignIn:

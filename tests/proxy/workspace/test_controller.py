@@ -13,6 +13,7 @@ import pytest
 
 from protocol.conversations import timers
 from support.files import write
+from support.machine import DATA_HOME
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from support.waiting import until
@@ -66,7 +67,7 @@ class World:
         self.hosts = Hosts(self.host)
         monkeypatch.setattr(module, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "workspace_upstream", self._host_for)
-        monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
+        monkeypatch.setenv(DATA_HOME, str(folder.parent / "data"))
         self.looks = 0
         decisions = WorkspaceDecisions(self.options)
         first = decisions.initial()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from support.machine import DATA_HOME
 from support.registration import DOCS_URL, UVX
 from uno_devserver.cli.main import main
 from uno_devserver.setup.definitions import load
@@ -80,7 +81,7 @@ class Scratch:
 @pytest.fixture
 def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     with tempfile.TemporaryDirectory(prefix="u") as folder:
-        for name, value in {"HOME": "home", "XDG_DATA_HOME": "data", "PATH": "none"}.items():
+        for name, value in {"HOME": "home", DATA_HOME: "data", "PATH": "none"}.items():
             monkeypatch.setenv(name, os.path.join(folder, value))
         for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
             monkeypatch.delenv(name, raising=False)

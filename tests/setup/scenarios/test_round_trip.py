@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.json_texts import json_texts
+from support.machine import DATA_HOME
 from support.registration import foreign_bytes_are_in_place
 from support.toml_texts import toml_texts
 from support.yaml_texts import yaml_texts
@@ -114,7 +115,7 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     with tempfile.TemporaryDirectory(prefix="u") as folder:
         root = Path(folder)
         (root / "ws").mkdir()
-        for name, value in {"HOME": "home", "XDG_DATA_HOME": "data", "PATH": "none"}.items():
+        for name, value in {"HOME": "home", DATA_HOME: "data", "PATH": "none"}.items():
             monkeypatch.setenv(name, str(root / value))
         for name in ("XDG_CONFIG_HOME", "CODEX_HOME"):
             monkeypatch.delenv(name, raising=False)
