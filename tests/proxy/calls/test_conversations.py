@@ -385,6 +385,18 @@ async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
     assert scene.link.eras_wanted == []
 
 
+async def test_of_many_subscriptions_at_once_the_upstream_is_told_in_one_question_besides_the_first() -> None:
+    scene = Scene()
+    uris = [f"file:///{number}" for number in range(100)]
+    scene.link.refuses_to_follow = {uris[-1]}
+
+    answers = await asyncio.gather(*(scene.service.watched(uri, True) for uri in uris), return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [type(None)] * 99 + [RpcError]
+    assert len(scene.link.connections[0].follows) <= 2, "each names all resources"
+    assert scene.link.connections[0].follows[-1] == frozenset(uris)
+
+
 async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_followed_later() -> None:
     scene = Scene()
     await scene.service.watched("file:///a", True)

@@ -283,6 +283,7 @@ class Conversations:
         self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
         self._followed: dict[str, int] = {}  # the number of endpoints that follow each resource
         self._following = asyncio.Lock()  # sets are sent one after the other, so that the last one is in effect
+        self._next_question: asyncio.Task[Mapping[str, RpcError]] | None = None  # the one that waits for its turn
 
     def of(self, session: Session) -> Conversation:
         """Return the conversation of this session's client; begin it if needed."""
@@ -341,7 +342,7 @@ class Conversations:
             return
         if wanted and uri in refusals:
             self._count(uri, self._followed.get(uri, 0) - 1)
-            raise refusals[uri]
+            raise refusals[uri].with_traceback(None)  # several calls may raise the same one
 
     def handled(self, method: str, params: Params) -> bool:
         """Handle a notification that concerns all clients; return whether this was one."""
@@ -396,8 +397,17 @@ class Conversations:
             log.warn(f"The dev server does not report changes of followed resources any more: {error}")
 
     async def _follow(self) -> Mapping[str, RpcError]:
-        """Ask the upstream to report changes of the followed resources; return its refusals. Raises UNREACHED."""
+        """Ask the upstream to report changes of the followed resources; return its refusals. Raises UNREACHED.
+
+        Callers that come while it is asked share the next question: each names all resources.
+        """
+        if self._next_question is None:
+            self._next_question = self.tasks.start(self._watch_followed())
+        return await asyncio.shield(self._next_question)
+
+    async def _watch_followed(self) -> Mapping[str, RpcError]:
         async with self._following, asyncio.timeout(self._limits.aside_seconds):
+            self._next_question = None
             route = await self._watch.open()
             try:
                 return await route.connection.watch(frozenset(self._followed))
