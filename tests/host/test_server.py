@@ -348,14 +348,15 @@ def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> No
     assembly = tmp_path / "Some.dll"
     assembly.write_bytes(b"MZ")
 
-    with BundledHost(tmp_path, "--addins", joined([broken, tmp_path / "missing.py", assembly, good])) as host:
+    missing = [tmp_path / "missing.py", tmp_path / "Missing.dll"]
+    with BundledHost(tmp_path, "--addins", joined([broken, *missing, assembly, good])) as host:
         report = host.health()
         assert report["status"] == "Degraded"
-        assert [addin["loaded"] for addin in report["addIns"]] == [False, False, False, True]
+        assert [addin["loaded"] for addin in report["addIns"]] == [False, False, False, False, True]
         errors = [addin["error"] for addin in report["addIns"]]
         assert "no such luck" in errors[0]
-        assert "missing.py" in errors[1] or "exist" in errors[1]
-        assert ".NET Host" in errors[2]
+        assert all(f"{path} does not exist" in error for path, error in zip(missing, errors[1:3], strict=True))
+        assert ".NET Host" in errors[3]
         assert host.call("greet", name="Ada")["content"][0]["text"].startswith("hello Ada")
         told = json.loads(host.call("uno_health")["content"][0]["text"])
         assert told["status"] == "Degraded"
