@@ -12,6 +12,7 @@ import pytest
 from support.dotnet import Build, FakeDotNet
 from support.files import snapshot, write
 from support.golden import recorded_ids, restored_workspace
+from support.hosts import StandInHosts
 from support.machine import Machine, Result
 from support.packages import APP_MCP, CORE, DLL, Package, app_mcp, direct_add_in, host, targets, tools_only
 from support.workspace import WorkspaceBuilder
@@ -307,6 +308,21 @@ def test_an_add_in_that_the_project_switches_off_is_not_loaded_from_the_last_goo
     shutil.rmtree(workspace.root / "App" / "obj")
     Path(result.json["packagesJsonPath"]).write_text("damaged", "utf-8")
     assert _fall_back(workspace).add_ins == [], "nor later, when neither the restore nor the SDK can be read"
+
+
+def test_the_host_does_not_get_an_add_in_that_was_switched_off(
+    workspace: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    package = _switched()
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", [package]).solution("App.slnx")
+    for _ in range(2):
+        workspace.machine.run("start", env=TRUSTED)
+        workspace.machine.run("stop")
+        _switch_off(workspace)
+
+    given = [launch["argv"][launch["argv"].index("--addins") + 1] for launch in hosts.launches()]
+
+    assert given == [package.dll(workspace.machine.nuget), ";"]
 
 
 def test_an_add_in_of_the_project_itself_that_it_switches_off_is_not_loaded(workspace: WorkspaceBuilder) -> None:
