@@ -294,6 +294,18 @@ def test_two_different_solutions_are_ambiguous_and_both_are_named(uno: Workspace
     assert "--solution" in result.issue("WorkspaceAmbiguous")["remediation"]
 
 
+@pytest.mark.parametrize("dotnet", [True, False])
+def test_people_see_which_add_ins_the_bundled_host_will_not_load(workspace: WorkspaceBuilder, dotnet: bool) -> None:
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    if dotnet:
+        workspace.machine.install_dotnet()
+
+    shown = workspace.machine.run("disco").stdout
+
+    assert "- Uno.UI.App.Mcp " in shown
+    assert ("(not loaded by the bundled Host)" in shown) is not dotnet
+
+
 @pytest.mark.parametrize("version", ["", 6.5, None])
 def test_a_version_that_is_none_is_not_called_a_missing_sdk(workspace: WorkspaceBuilder, version: object) -> None:
     workspace.file("global.json", json.dumps({"msbuild-sdks": {"Uno.Sdk": version}}))

@@ -187,7 +187,10 @@ def _page(discovery: Discovery, active: list[dict[str, object]]) -> Report:
         else []
     )
     told = _with_steps(discovery)
-    addins = [f"{addin.package} {addin.version}".strip() or addin.path for addin in discovery.addins.found]
+    unloaded = "" if discovery.host.program else " (not loaded by the bundled Host)"
+    addins = [
+        f"{f'{addin.package} {addin.version}'.strip() or addin.path}{unloaded}" for addin in discovery.addins.found
+    ]
     addins += workspace_addins(workspace.working_directory) if workspace.resolved else []
     return Report(
         "Discovery",
