@@ -84,19 +84,24 @@ export function table(caption, columns, rows, attributes = {}) {
     "table",
     { class: "table stacking", role: "table", ...attributes },
     el("caption", {}, caption),
-    el(
-      "thead",
-      { role: "rowgroup" },
-      el(
-        "tr",
-        { role: "row" },
-        columns.map((name) => el("th", { scope: "col", role: "columnheader" }, name)),
-      ),
-    ),
+    tableHead(columns.map((name) => [name])),
     el(
       "tbody",
       { role: "rowgroup" },
       rows.map((row) => tableRow(columns, row)),
+    ),
+  );
+}
+
+/** The head of such a table; a column is its name and, if need be, the class of its cells. */
+export function tableHead(columns) {
+  return el(
+    "thead",
+    { role: "rowgroup" },
+    el(
+      "tr",
+      { role: "row" },
+      columns.map(([name, kind]) => el("th", { scope: "col", role: "columnheader", class: kind }, name)),
     ),
   );
 }

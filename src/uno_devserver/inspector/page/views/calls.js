@@ -1,11 +1,19 @@
 // The requests, live: how many are in each state, and each with its times, newest first.
 
-import { el, empty, field, fill } from "../dom.js";
+import { el, empty, field, fill, tableHead } from "../dom.js";
 import { plural } from "../format.js";
 import { kindOf } from "../kinds.js";
 import { CallRow } from "../callrow.js";
 
 const LANES = ["queued", "running", "restarting", "done", "failed", "cancelled"];
+const COLUMNS = [
+  ["Call"],
+  ["Client", "wide-only"],
+  ["State"],
+  ["Queued", "number wide-only"],
+  ["Running", "number wide-only"],
+  ["Total", "number"],
+];
 const TICK_MS = 100; // tenths of a second are shown
 
 export function create({ store }) {
@@ -16,7 +24,8 @@ export function create({ store }) {
   filter.classList.add("inline");
   const body = el("tbody", { role: "rowgroup" });
   const caption = el("caption", { class: "visually-hidden" }, "Calls, newest first");
-  const list = el("table", { class: "table calls", role: "table", onkeydown: closeByEscape }, caption, head(), body);
+  const head = tableHead(COLUMNS);
+  const list = el("table", { class: "table calls", role: "table", onkeydown: closeByEscape }, caption, head, body);
   const nothing = el("div");
   let chosen = null; // the state to which the list is filtered
   let ticking = 0;
@@ -138,25 +147,4 @@ function lane(state, onclick) {
     number,
   );
   return { button, number };
-}
-
-function head() {
-  const columns = [
-    ["Call", ""],
-    ["Client", "wide-only"],
-    ["State", ""],
-    ["Queued", "number wide-only"],
-    ["Running", "number wide-only"],
-    ["Total", "number"],
-  ];
-  // The roles are explicit, because the changed `display` of narrow layouts removes them.
-  return el(
-    "thead",
-    { role: "rowgroup" },
-    el(
-      "tr",
-      { role: "row" },
-      columns.map(([name, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, name)),
-    ),
-  );
 }
