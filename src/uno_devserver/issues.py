@@ -53,7 +53,7 @@ def with_steps(issues: Iterable[Issue], between: str = " ") -> list[str]:
     return texts
 
 
-def printed_in(log_file: str | None) -> str:
+def printed_in(log_file: object) -> str:
     """A sentence to be added to a next step; empty where there is no log."""
     return f" What it printed is in {log_file}." if log_file else ""
 

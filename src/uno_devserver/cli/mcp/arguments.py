@@ -157,7 +157,7 @@ def _with_folder(
         for one in {folder, *projects}
         if not workspace.resolved or same_place(one, folder) or same_place(resolve(one).working_directory, folder)
     )
-    own = _own_name(workspace) if _are_built_in(invocation) else None
+    own = _own_name(workspace) if are_built_in(invocation) else None
     if own is not None and own.lower() in (one.name.lower() for one in definitions.servers):
         own = f"{own}-server"  # under the name of another server, its entries would be taken for that one's
     listed = [name.strip().lower() for name in (invocation.value("servers") or "").split(",")]
@@ -190,7 +190,7 @@ def _undeclared(invocation: Invocation, workspace: Workspace, repository: str) -
     """The error if the folder has a package, and nothing says what to serve: Uno's servers would be of no use there."""
     from ...proxy.upstream.base import has_work_for_host
 
-    asked = invocation.value("servers") is not None or not _are_built_in(invocation)
+    asked = invocation.value("servers") is not None or not are_built_in(invocation)
     if asked or workspace.config is not None or workspace.resolved or has_work_for_host(workspace):
         return None
     from ...workspace.server_command import config_for_package
@@ -207,13 +207,14 @@ def _undeclared(invocation: Invocation, workspace: Workspace, repository: str) -
     return UserError("NoServer", message, step)
 
 
-def _are_built_in(invocation: Invocation) -> bool:
+def are_built_in(invocation: Invocation) -> bool:
+    """Whether the servers are our own: it is not known whether others run code of the workspace."""
     return invocation.value("server-definitions") is None
 
 
 def _is_uno(invocation: Invocation, workspace: Workspace) -> bool:
     """Whether all servers are meant by default: in the folder of another server than a Host, only that one is."""
-    return not _are_built_in(invocation) or workspace.global_json is not None or _own_name(workspace) is None
+    return not are_built_in(invocation) or workspace.global_json is not None or _own_name(workspace) is None
 
 
 def _with_entries(
@@ -221,7 +222,7 @@ def _with_entries(
 ) -> tuple[tuple[ServerDefinition, ...], tuple[ServerDefinition, ...]]:
     """The servers, and a definition for each entry of the config's `servers`, which clients can be given alone."""
     ours = next((one for one in known if one.served is not None), None)
-    if ours is None or not _are_built_in(invocation):
+    if ours is None or not are_built_in(invocation):
         return known, ()
     taken = {one.name.lower() for one in known}
     names = [one.name for one in read_config(workspace.config).servers if one.name and one.name.lower() not in taken]

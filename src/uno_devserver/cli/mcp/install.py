@@ -14,7 +14,7 @@ from ...setup.profiles import STDIO, Scope, Use
 from ...system.log import log
 from ..result import Result
 from ..trust import NO_QUESTION, STILL_TRUSTED, can_ask, confirmed, consent_to
-from .arguments import mcp_arguments, shown_path
+from .arguments import are_built_in, mcp_arguments, shown_path
 from .changes import (
     CHANGED,
     ONE_SCOPE,
@@ -110,7 +110,7 @@ def uninstall(invocation: Invocation) -> Result:
     operations += _by_command(commanded, wanted, None, options)
     operations = tuple(one for one in operations if one.action is not Action.NOT_FOUND or one.server in usual)
     steps = after_errors(operations)
-    if _are_built_in(invocation) and _is_still_trusted(wanted, operations):
+    if are_built_in(invocation) and _is_still_trusted(wanted, operations):
         steps += (STILL_TRUSTED,)
     text = change_text(UNINSTALL, operations, steps, wanted.here, options)
     absent = all(one.action is Action.NOT_FOUND for one in operations) and not invocation.on("strict")
@@ -158,11 +158,6 @@ def _order(wanted: McpArguments) -> tuple[str, ...]:
     return tuple(server.name for server in wanted.servers)
 
 
-def _are_built_in(invocation: Invocation) -> bool:
-    """Whether the servers are our own: it is not known whether others run code of the workspace."""
-    return invocation.value("server-definitions") is None
-
-
 def _served_directory(
     invocation: Invocation,
     wanted: McpArguments,
@@ -171,7 +166,7 @@ def _served_directory(
     files: PlannedFiles,
 ) -> str | None:
     """The folder of the workspace whose code clients would run by this registration; None if there is none."""
-    if not _are_built_in(invocation) or exit_code(operations) or not _is_registered(tasks, operations, files):
+    if not are_built_in(invocation) or exit_code(operations) or not _is_registered(tasks, operations, files):
         return None
     return wanted.directory
 

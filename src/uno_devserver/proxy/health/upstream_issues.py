@@ -7,7 +7,7 @@ itself, and has tools. No issue says that a running server has crashed.
 from __future__ import annotations
 
 from ...instances.host_kind import HostKind
-from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, fatal, warning
+from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, fatal, printed_in, warning
 from ...system.text import shown_url, visible
 from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
 from ..state import ConnectionState
@@ -150,7 +150,7 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
         loads = facts.trusted or facts.discovery is None or bool(facts.discovery.addins.found)
         cause = "An add-in that does not fit is the usual cause. " if is_host and loads else ""
-        return fatal(CRASHED, message, f"{cause}{TRY_AGAIN}{_printed_in(upstream.log_file)}")
+        return fatal(CRASHED, message, f"{cause}{TRY_AGAIN}{printed_in(upstream.log_file)}")
     if ending and ending.exit_code in STOPPED_CODES:
         message = f"{what} was stopped ({ending.reason}) and is being started again."
         return warning("HostUnreachable", message, WAIT_SECONDS)
@@ -228,10 +228,10 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
             message = f"The {failure.get('role')} runs with its old code: {what} ({when}){because}"
-        yield warning("ReloadFailed", f"{message}{_printed_in(failure.get('logFile'))}")
+        yield warning("ReloadFailed", f"{message}{printed_in(failure.get('logFile'))}")
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):
-        step = REMEDIES["ClientNotReady"] + _printed_in(client.get("logFile"))
+        step = REMEDIES["ClientNotReady"] + printed_in(client.get("logFile"))
         yield warning("ClientNotReady", str(client["problem"]), step)
 
 
@@ -239,7 +239,3 @@ def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
     """The present failures of hot reload, in the form of `hotreload/history.py`."""
     failing = facts.hot_reload.get("failing") if facts.hot_reload else None
     yield from failing if isinstance(failing, list) else ()
-
-
-def _printed_in(log: object) -> str:
-    return f" What it printed is in {log}." if log else ""

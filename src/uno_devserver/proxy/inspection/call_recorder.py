@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import RpcError
+from ...protocol.versions import NAMED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
@@ -41,7 +42,6 @@ UNSHOWN = "[JSON that cannot be shown]"
 QUEUED, RUNNING, RESTARTING = "queued", "running", "restarting"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value_at = json.JSONDecoder().raw_decode
@@ -230,13 +230,13 @@ class CallRecord(msgspec.Struct, eq=False):
 
 def name_of(method: str, params: Params) -> str | None:
     """The name of the tool or prompt, or the URI of the resource."""
-    name = params.get(_NAMED_BY.get(method, ""))
+    name = params.get(NAMED_BY.get(method, ""))
     return name if isinstance(name, str) else None
 
 
 def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
     """The arguments as JSON; "" if there are none."""
-    named_by = _NAMED_BY.get(method)
+    named_by = NAMED_BY.get(method)
     try:
         params: Any = _decoded(given)
         if named_by == "name":

@@ -25,7 +25,7 @@ from ...workspace.git import repository
 from ...workspace.global_json import GLOBAL_JSON as GLOBAL_JSON
 from ...workspace.paths import upwards
 from ...workspace.solution_finder import LEVELS_BELOW, is_searched
-from ...workspace.solutions import project_files
+from ...workspace.solutions import PROJECT_EXTENSIONS, project_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -53,7 +53,6 @@ RESTORE_FOLDER = "obj"
 ARTIFACTS = "artifacts"  # the layout with one folder for all output: artifacts/obj/<project>
 ASSETS = "project.assets.json"
 SOLUTIONS = (".sln", ".slnx")
-PROJECTS = (".csproj", ".fsproj", ".vbproj")  # only whether they exist matters
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
 ADDED, MODIFIED, DELETED = 1, 2, 3  # the kinds of events, as watchfiles numbers them
 
@@ -217,8 +216,8 @@ class WatchScope:
         """Whether the event may change the workspace, so that another scan is due."""
         folder, name = os.path.split(path)
         name = name.lower()
-        if name.endswith(PROJECTS):
-            return kind != MODIFIED
+        if name.endswith(PROJECT_EXTENSIONS):
+            return kind != MODIFIED  # only whether they exist matters
         if self.files.get(path) or path in self._also or name in NAMES or name.endswith(SOLUTIONS):
             return True
         if kind == MODIFIED:
@@ -313,7 +312,7 @@ class WatchScope:
         limit = self._limits.content_bytes
         try:
             status = os.stat(path)
-            if path.lower().endswith(PROJECTS):
+            if path.lower().endswith(PROJECT_EXTENSIONS):
                 self.files[path] = ()
                 return
             content: Stamp = status.st_ctime_ns, status.st_size, status.st_ino

@@ -99,6 +99,10 @@ def newline_of(text: str) -> str:
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
+def line_start(text: str, at: int) -> int:
+    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+
+
 def same_value(one: object, other: object) -> bool:
     """Whether two parsed values are equal, where true is not 1, 1 is not 1.0, and nan equals nan."""
     pairs = [(one, other)]

@@ -18,6 +18,7 @@ from .document import (
     Remark,
     ServerEntry,
     WrongKind,
+    line_start,
     newline_of,
     same_value,
     spliced,
@@ -133,7 +134,7 @@ class JsonDocument:
 
     def _object(self) -> JsonObject:
         """The servers, or the innermost existing object on the path to them."""
-        begin = _line_start(self._text, self._start)
+        begin = line_start(self._text, self._start)
         indent = self._text[begin : _behind(_SPACES_AND_TABS, self._text, begin)]
         return JsonObject(self._text[self._start : self._end], self._style, indent, strict=self._strict)
 
@@ -379,7 +380,7 @@ class JsonObject:
 
     def _indent_at(self, at: int) -> str:
         """The indentation of the line with that position."""
-        begin = _line_start(self.text, at)
+        begin = line_start(self.text, at)
         return self.text[begin : _behind(_SPACES_AND_TABS, self.text, begin)] if begin else self._indent
 
     def _on_one_line(self, at: int) -> bool:
@@ -399,10 +400,6 @@ class JsonObject:
             gap = _gap_after(colon)
         padded = self.text.startswith('{ "', last.value) or self.text.startswith('{ "')
         return self._style.replace(colon=colon, gap=gap, pad=" " if padded else "")
-
-
-def _line_start(text: str, at: int) -> int:
-    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
 def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:

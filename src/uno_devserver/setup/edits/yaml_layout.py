@@ -6,7 +6,7 @@ import json
 import re
 
 from ...system.values import Value
-from .document import UNSAFE, EditProblem, newline_of
+from .document import UNSAFE, EditProblem, line_start, newline_of
 from .yaml_nodes import (
     BLOCK_SCALARS,
     MAPPING,
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 def unsafe(text: str, at: int) -> EditProblem:
     return problem_at(text, at, UNSAFE)
-
-
-def line_start(text: str, at: int) -> int:
-    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
 def line_end(text: str, at: int) -> int:

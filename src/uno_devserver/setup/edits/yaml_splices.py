@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .document import Splice
+from .document import Splice, line_start
 from .yaml_layout import (
     YamlStyle,
     column_of,
@@ -18,7 +18,6 @@ from .yaml_layout import (
     in_lines,
     items_in_lines,
     line_end,
-    line_start,
     newline_at,
     pair_in_flow,
     pairs_in_lines,
