@@ -164,6 +164,17 @@ async def test_a_used_package_whose_output_is_missing_is_built(used: UsedPackage
     assert await used.make() == (None, 2, 2)
 
 
+@pytest.mark.parametrize("entry", ["dist", "dist/main", "dist/other.js"])
+async def test_a_file_that_its_build_does_not_write_is_no_reason_to_build_it_again(
+    used: UsedPackage, entry: str
+) -> None:
+    used.shared.describe({"build": "node tools/build.txt"}, main=entry)
+    await used.make()
+    used.server.save("two")
+
+    assert await used.make() == (None, 1, 2)
+
+
 async def test_a_used_package_that_does_not_build_is_told_and_tried_again(used: UsedPackage) -> None:
     used.shared.save("broken")
     error, shared, server = await used.make()

@@ -66,6 +66,10 @@ class BuildStep(Value):
     key: str = ""  # of a package that the built one uses; empty for the built one itself
     digest: str = ""  # of the files of that package
 
+    def content(self) -> str:
+        """What to store after the build: files that it has not written are not a reason to run it again."""
+        return f"{self.digest}{_lacking(self.build.folder)}"
+
 
 class Restore(Value):
     """What a restore reads and writes, and the file that records it."""
@@ -132,11 +136,20 @@ def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: 
         digest = hashlib.sha256()
         for name in sorted(name for name in files if name.startswith(prefix)):
             digest.update(os.fsencode(name) + b"\0" + files[name])
-        step = BuildStep(used, f"{used.folder}#used", digest.hexdigest())
+        step = BuildStep(used, _used_key(used.folder), digest.hexdigest())
         stored = store.get(step.key)
-        if steps or stored is None or stored.built != step.digest or missing_outputs(used.folder):
+        if steps or stored is None or stored.built != step.content():
             steps.append(step)
     return [*steps, *([BuildStep(build)] if build.line else [])]
+
+
+def _used_key(folder: str) -> str:
+    return f"{folder}#used"
+
+
+def _lacking(folder: str) -> str:
+    missing = missing_outputs(folder)
+    return f" without {' '.join(missing)}" if missing else ""
 
 
 def _with_used(

@@ -390,7 +390,7 @@ class PackageState:
             await run_in_thread(partial(self._store.building, step.key))
             error = await self._run_build(step.build)
             if error is None:
-                await run_in_thread(partial(self._store.built, step.key, step.digest))
+                await run_in_thread(lambda: self._store.built(step.key, step.content()))
             return error
 
     async def _run_build(self, build: BuildCommand) -> str | None:

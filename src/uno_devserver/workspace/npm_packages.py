@@ -18,7 +18,7 @@ from .repository import MAX_PACKAGES, belongs_to_us, limited, repository_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from .repository import ReadBudget, Repository
@@ -39,7 +39,8 @@ OUTPUT_FOLDERS = frozenset({"dist", "build", "out", "coverage"})
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
 MAX_LOCK_BYTES = 16 * 1024 * 1024  # the lockfile of a large repository has 2 MB
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
-_JAVASCRIPT = (".js", ".mjs", ".cjs")
+_JAVASCRIPT = ("", ".js", ".mjs", ".cjs")
+_COMPLETIONS = ("", ".js", "/index.js")  # what Node tries for `main`
 _IN_PLACE = ("link:", "portal:")  # paths of which yarn makes no copy
 _WORKSPACE = re.compile(rb'^  resolution: "(@?[^@"\n]+)@workspace:([^"\n]+)"', re.MULTILINE)
 
@@ -104,10 +105,10 @@ def has_program(folder: str) -> bool:
     return has_script or any(key in document for key in ("main", "bin", "exports"))
 
 
-def missing_outputs(folder: str) -> bool:
-    """Whether a file that the package offers to others does not exist."""
-    entries = (entry for entry in _entries(read_manifest(folder)) if "*" not in entry)
-    return any(not os.path.isfile(os.path.join(folder, entry)) for entry in entries)
+def missing_outputs(folder: str) -> list[str]:
+    """The files that the package offers to others and that do not exist, relative to it."""
+    entries = (entry for entry in _entries(read_manifest(folder)) if "*" not in "".join(entry))
+    return [entry[0] for entry in entries if not _exists(folder, entry)]
 
 
 def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -168,7 +169,7 @@ def _runs_output(folder: str, repository: Repository) -> bool:
         return False
     compiled = _is_compiled(folder)
     return any(
-        compiled or entry.split("/")[0] in OUTPUT_FOLDERS or not os.path.isfile(os.path.join(folder, entry))
+        compiled or any(path.split("/")[0] in OUTPUT_FOLDERS for path in entry) or not _exists(folder, entry)
         for entry in _entries(document)
     )
 
@@ -184,28 +185,52 @@ def _is_compiled(folder: str) -> bool:
     return False
 
 
-def _entries(document: Mapping[str, Any]) -> list[str]:
-    """The JavaScript files that others load, relative to the package; one may contain a `*`."""
-    exports = document.get("exports")
-    main = document.get("main")
-    found = _targets(exports) if exports else [main if isinstance(main, str) else "index.js"]
-    paths = (os.path.normpath(path).replace(os.sep, "/") for path in found if "\0" not in path)
-    return [f"{path}.js" if "." not in os.path.basename(path) else path for path in paths if _is_code(path)]
+def _entries(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The JavaScript files that others load, relative to the package: for each the paths of which one suffices.
+
+    A path may contain a `*`. A package without JavaScript for others offers its types and programs.
+    """
+    exports, main, programs = document.get("exports"), document.get("main"), document.get("bin")
+    if exports:
+        found = _targets(exports)
+    elif isinstance(main, str):
+        found = [[f"{main}{rest}" for rest in _COMPLETIONS]] if _is_code(main) else []
+    else:
+        named = [document.get("types"), document.get("typings")]
+        named += programs.values() if isinstance(programs, dict) else [programs]
+        offered = [[path] for path in named if isinstance(path, str) and "\0" not in path]
+        return [(_normal(path),) for (path,) in offered] or [("index.js",)]
+    entries = (tuple(_normal(path) for path in entry if _is_code(path)) for entry in found)
+    return [entry for entry in entries if entry]
+
+
+def _normal(path: str) -> str:
+    return os.path.normpath(path).replace(os.sep, "/")
 
 
 def _is_code(path: str) -> bool:
-    return path.endswith(_JAVASCRIPT) or "." not in os.path.basename(path)
+    return "\0" not in path and os.path.splitext(path)[1] in _JAVASCRIPT
 
 
-def _targets(value: object) -> list[str]:
-    """The paths in `exports`, for all conditions but `types`."""
-    found, waiting = [], [value]
+def _exists(folder: str, entry: Iterable[str]) -> bool:
+    return any(os.path.isfile(os.path.join(folder, path)) for path in entry)
+
+
+def _targets(value: object) -> list[list[str]]:
+    """The paths in `exports`, for all conditions but `types`; those of an array are alternatives."""
+    found: list[list[str]] = []
+    waiting: list[tuple[object, list[str] | None]] = [(value, None)]  # with the array that contains it
     while waiting:
-        each = waiting.pop()
+        each, alternatives = waiting.pop()
         if isinstance(each, str):
-            found.append(each)
+            if alternatives is None:
+                found.append([each])
+            else:
+                alternatives.append(each)
         elif isinstance(each, list):
-            waiting += each
+            if alternatives is None:
+                found.append(alternatives := [])
+            waiting += [(inner, alternatives) for inner in reversed(each)]
         elif isinstance(each, dict):
-            waiting += [inner for condition, inner in each.items() if condition != "types"]
+            waiting += [(inner, alternatives) for condition, inner in each.items() if condition != "types"]
     return found

@@ -224,9 +224,27 @@ def test_a_used_package_is_built_if_others_load_what_its_build_writes(
     assert packages_to_build(str(tmp_path / "server"), "") == ([str(tmp_path / "used")] if expected else [])
 
 
-def test_a_missing_output_is_known(tmp_path: Path) -> None:
-    package_json(tmp_path, "used", exports={".": "./dist/a.js", "./x/*": "./dist/*.js"})
-    assert missing_outputs(str(tmp_path))
+@pytest.mark.parametrize(
+    ("manifest", "built", "missing"),
+    [
+        ({"exports": {".": "./dist/a.js", "./x/*": "./dist/*.js"}}, "dist/a.js", "dist/a.js"),
+        ({"exports": {".": ["./dist/a.js", {"default": "./b.js"}]}}, "b.js", "dist/a.js"),
+        ({"exports": {".": ["./a.css"]}}, None, None),
+        ({"main": "dist"}, "dist/index.js", "dist"),
+        ({"main": "./lib/"}, "lib/index.js", "lib"),
+        ({"main": "dist/server"}, "dist/server.js", "dist/server"),
+        ({"main": "style.css"}, None, None),
+        ({"types": "dist/index.d.ts"}, "dist/index.d.ts", "dist/index.d.ts"),
+        ({"bin": {"tool": "dist/tool.js"}}, "dist/tool.js", "dist/tool.js"),
+        ({}, "index.js", "index.js"),
+    ],
+)
+def test_a_missing_output_is_known(
+    tmp_path: Path, manifest: dict[str, object], built: str | None, missing: str | None
+) -> None:
+    package_json(tmp_path, "used", **manifest)
+    assert missing_outputs(str(tmp_path)) == ([] if missing is None else [missing])
 
-    write(tmp_path / "dist/a.js", "")
-    assert not missing_outputs(str(tmp_path))
+    if built is not None:
+        write(tmp_path / built, "")
+    assert missing_outputs(str(tmp_path)) == []
