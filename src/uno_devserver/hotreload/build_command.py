@@ -143,6 +143,16 @@ def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: 
     return [*steps, *([BuildStep(build)] if build.line else [])]
 
 
+def unbuilt_package(build: BuildCommand, store: DigestStore) -> BuildCommand | None:
+    """The first build of a used package whose output is missing, unless its last build has left the same out."""
+    for used in build.prerequisites:
+        lacking = "" if used.problem else _lacking(used.folder)
+        stored = store.get(_used_key(used.folder)) if lacking else None
+        if lacking and (stored is None or not stored.built.endswith(lacking)):
+            return used
+    return None
+
+
 def _used_key(folder: str) -> str:
     return f"{folder}#used"
 

@@ -20,7 +20,7 @@ from ..system.log import log
 from ..system.values import Value
 from ..workspace.trust import AGREE
 from .authority import AuthorityProblem
-from .build_command import build_inputs, build_of, steps_of
+from .build_command import build_inputs, build_of, steps_of, unbuilt_package
 from .build_run import log_path, run_build
 from .digest_store import UNKNOWN
 from .disk_digest import DiskDigest
@@ -339,7 +339,9 @@ class PackageState:
     def _may_lack_output(self, now: str) -> bool:
         """Whether the output may be missing or from other code, although this content was built."""
         has_failed = now == self.failed and self._built_here != now
-        return has_failed or self.output.wants_build or (self._can_build and bool(self.output.missing()))
+        if has_failed or self.output.wants_build or (self._can_build and self.output.missing()):
+            return True
+        return self._build is not None and unbuilt_package(self._build, self._store) is not None
 
     async def _built_content(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
         """The content that counts as built if the sources changed during each build."""

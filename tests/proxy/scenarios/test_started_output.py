@@ -281,6 +281,37 @@ def test_the_first_call_of_a_fresh_clone_waits_for_its_first_build(
     assert "Cannot find module" not in client.stderr
 
 
+@pytest.mark.parametrize("typed", [True, False])
+def test_the_first_call_of_a_fresh_clone_waits_for_the_build_of_a_used_package(
+    proxies: Proxies, tools: Path, typed: bool
+) -> None:
+    root = proxies.machine.workspace
+    (root / ".git").mkdir()
+    shared = NodePackage(root / "shared", COPY, name="@demo/shared", exports={".": "./dist/main.js", "./x": "./x.js"})
+    write(shared.source, 'export const shared = "shared 1";')
+    write(
+        root / "server/package.json",
+        json.dumps({**MANIFEST, "main": "index.js", "dependencies": {"@demo/shared": "*"}}),
+    )
+    write(root / "server/index.js", NODE_SERVER)
+    (root / "server/node_modules/@demo").mkdir(parents=True)
+    (root / "server/node_modules/@demo/shared").symlink_to(shared.root)
+    write(root / CONFIG, json.dumps({"mcpServerRoot": "../server"}))
+    client = proxies.start(*(["--watch", "--", "node", "server/index.js"] if typed else []))
+    client.initialize()
+
+    result = called(client)
+    client.close_stdin()
+    client.exit_code()
+    shutil.rmtree(shared.output.parent)
+    later = proxies.start(*(["--watch", "--", "node", "server/index.js"] if typed else []))
+    later.initialize()
+
+    assert result["content"][0]["text"] == "own 1, shared 1", result
+    assert "Cannot find module" not in client.stderr
+    assert called(later)["content"][0]["text"] == "own 1, shared 1"
+
+
 def test_a_first_build_that_fails_is_told_to_the_first_call(proxies: Proxies, tools: Path) -> None:
     NodePackage(proxies.machine.workspace, "console.log('src/main.ts: an error'); process.exit(2)")
     client = proxies.start("--watch", "--", "node", "dist/main.js")

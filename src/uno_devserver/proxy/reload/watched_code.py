@@ -178,30 +178,39 @@ def _started_by(config: Config) -> tuple[str, ...]:
     return line.started() if isinstance(line, ServerLine) else ()
 
 
-def missing_output(package: WatchedPackage, environ: Mapping[str, str], output: str = "") -> Issue | None:
-    """Why a server cannot be started before the build of its package has run: that writes a file which it starts.
+def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, str], output: str = "") -> Issue | None:
+    """Why a server cannot be started before a build has run, which writes a file that it starts or loads.
 
-    `output`: the folder that a .NET build writes to.
+    `folder`: of the workspace; `output`: the one that a .NET build writes to.
     """
-    folders = [os.path.join(os.path.realpath(folder), "") for folder in (package.root, output) if folder]
+    from ...workspace.npm_packages import PACKAGE_JSON
+
+    places = [os.path.join(os.path.realpath(place), "") for place in (package.root, output) if place]
     gone = [path for path in package.started if not os.path.exists(path)]
-    missing = next((path for path in gone if os.path.realpath(path).startswith(tuple(folders))), None)
-    if missing is None:
+    missing = next((path for path in gone if os.path.realpath(path).startswith(tuple(places))), None)
+    if missing is None and not os.path.isfile(os.path.join(package.root, PACKAGE_JSON)):
         return None
-    from ...hotreload.build_command import build_of
+    from ...hotreload.build_command import build_of, unbuilt_package
+    from ...hotreload.digest_store import DigestStore
     from ...issues import warning
+    from ...system.folders import folders
 
     build = build_of(package, environ, sys.platform)
-    if build is None or not build.writes:
+    if build is None:
         return None
-    message = f"{missing} does not exist yet, so '{build.named}' runs first."
+    if missing is not None and build.writes:
+        message = f"{missing} does not exist yet, so '{build.named}' runs first."
+    elif used := unbuilt_package(build, DigestStore(folders(environ).state, folder)):
+        message = f"{used.folder} has not been built yet, so '{used.named}' runs there first."
+    else:
+        return None
     return warning("HostNotStarted", message, "It is started when it is built.")
 
 
 def unbuilt_command(options: ProxyOptions, environ: Mapping[str, str]) -> Issue | None:
     """Why a typed command cannot be started before its package is built; None if it can."""
     code = find_watched_code(options, None, environ)
-    return None if isinstance(code, str) else missing_output(code.packages[0], environ)
+    return None if isinstance(code, str) else missing_output(code.packages[0], code.folder, environ)
 
 
 def count_addin_sources(folder: str, config: Config) -> int | None:

@@ -13,7 +13,7 @@ from ...issues import Issue, fatal
 from ...system.folders import folders
 from ...system.text import shown_url, usable_name
 from ...workspace.config import CORRECT_FILE, ServerCommand, read_config
-from ...workspace.server_command import file_variables, folder_name, given_name, server_command
+from ...workspace.server_command import PACKAGE, file_variables, folder_name, given_name, server_command
 from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
 from .command_launch import CommandUpstream, log_path
@@ -177,18 +177,19 @@ class ConfiguredUpstream(Upstream):
         return self._command
 
     def _require_output(self, config: Config) -> None:
-        """Raise StartFailure if a file to run is the output of a build that is still to come."""
+        """Raise StartFailure if a file to run or load is the output of a build that is still to come."""
         assert self._started is not None
         found = self._started[0]
         started = found.started()
-        if all(map(os.path.exists, started)) or not config.hot_reload.enabled:
+        uses_others = os.path.isfile(os.path.join(config.server_folder or "", PACKAGE))
+        if not config.hot_reload.enabled or (all(map(os.path.exists, started)) and not uses_others):
             return
         from ..reload.watched_code import missing_output, packages_of  # few starts need it
 
-        package = packages_of(self._folder, config)[0].replace(started=started)
-        issue = missing_output(package, self._environ, found.output)
-        if issue is not None:
-            raise StartFailure(issue, final=True)
+        for package in packages_of(self._folder, config)[:1]:
+            watched = package.replace(started=started)
+            if issue := missing_output(watched, self._folder, self._environ, found.output):
+                raise StartFailure(issue, final=True)
 
     def _names_no_server(self, config: Config) -> Issue:
         """The issue of a config that does not name a server any more; the next save leads to another upstream."""
