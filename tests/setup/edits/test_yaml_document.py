@@ -122,6 +122,14 @@ def test_aliases_of_aliases_are_not_followed_without_end() -> None:
         goose("\n".join(lines) + "\nextensions: {bomb: {args: *a11}}\n")
 
 
+@pytest.mark.parametrize("opened", [("[", "]"), ("{a: ", "}"), ("{<<: ", "}")])
+def test_aliases_do_not_nest_values_without_end(opened: tuple[str, str]) -> None:
+    begin, end = opened
+    lines = ["a0: &a0 {}", *(f"a{at}: &a{at} {begin * 90}*a{at - 1}{end * 90}" for at in range(1, 41))]
+    with pytest.raises(EditProblem, match="nested too deeply through aliases"):
+        goose("\n".join(lines) + "\nextensions: {deep: {args: *a40}}\n")
+
+
 # Adding
 
 

@@ -252,36 +252,41 @@ _FLOAT = re.compile(
 
 
 class ValueReader:
-    """Converts the nodes of one text to values; follows aliases up to MAX_REFERRED nodes in all."""
+    """Converts the nodes of one text to values.
+
+    Follows aliases up to MAX_REFERRED nodes in all, and to a depth of MAX_DEPTH, which each anchored node may have.
+    """
 
     def __init__(self) -> None:
         self._referred = 0
 
-    def of(self, node: YamlNode, referred: bool = False) -> object:
+    def of(self, node: YamlNode, depth: int = 0, *, referred: bool = False) -> object:
         if referred:
             self._referred += 1
             if self._referred > MAX_REFERRED:
                 raise EditProblem("refers to too much through aliases")
+        if depth > MAX_DEPTH:
+            raise EditProblem("is nested too deeply through aliases")
         if node.kind == ALIAS:
-            return self.of(referent(node), True)
+            return self.of(referent(node), depth, referred=True)
         if node.kind == SCALAR:
             return _scalar_value(node)
         if node.tag not in (None, "!", f"{_TAGS}map", f"{_TAGS}seq"):
             return None  # sets, ordered maps and tags of applications
         if node.kind == SEQUENCE:
-            return [self.of(item, referred) for item in node.items]
+            return [self.of(item, depth + 1, referred=referred) for item in node.items]
         merged: dict[str, object] = {}
         own: dict[str, object] = {}
         for key, value in node.pairs:
             if is_merge(key):
-                merged = {**self._merged(value, referred), **merged}
+                merged = {**self._merged(value, depth + 1, referred=referred), **merged}
             else:
-                own[name_of(key)] = self.of(value, referred)
+                own[name_of(key)] = self.of(value, depth + 1, referred=referred)
         return {**merged, **own}
 
-    def _merged(self, node: YamlNode, referred: bool) -> dict[str, object]:
+    def _merged(self, node: YamlNode, depth: int, *, referred: bool) -> dict[str, object]:
         """The settings that `<<` adds: those of a mapping, or of several, where the first one wins."""
-        value = self.of(node, referred)
+        value = self.of(node, depth, referred=referred)
         several = value if isinstance(value, list) else [value]
         settings: dict[str, object] = {}
         for one in several:
