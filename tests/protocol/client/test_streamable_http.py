@@ -10,6 +10,7 @@ from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
 from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.http_endpoint import MAX_REDIRECTS, Endpoint
 from uno_devserver.protocol.client.streamable_http import connect_http
 
 from .http_servers import HandshakeServer, ModernServer, Server, answer_to, connected, refuse, say
@@ -244,6 +245,55 @@ async def test_a_redirect_on_the_same_server_is_followed_and_remembered(status: 
 
     assert [asked.target for asked in server.seen].count("/mcp") == 1
     assert server.seen[1].json == server.seen[0].json
+
+
+@pytest.mark.parametrize(("status", "times"), [(307, 3), (308, 1)])
+async def test_only_a_permanent_redirect_moves_the_server(status: int, times: int) -> None:
+    seen: list[str] = []
+
+    async def script(visitor: Visitor) -> None:
+        while True:
+            asked = await visitor.asked()
+            seen.append(asked.target)
+            if asked.target == "/mcp":
+                visitor.answer(status=status, Location="/new")
+            else:
+                visitor.answer()
+
+    async with RawServer(script) as raw:
+        endpoint = Endpoint(raw.url)
+        for _ in range(3):
+            (await endpoint.send("POST", b"", b"{}")).release()
+        endpoint.close()
+
+    assert (seen.count("/mcp"), seen.count("/new")) == (times, 3)
+
+
+async def test_as_many_redirects_as_the_limit_are_followed() -> None:
+    async def script(visitor: Visitor) -> None:
+        while True:
+            asked = await visitor.asked()
+            if len(asked.target) < len("/mcp") + MAX_REDIRECTS:
+                visitor.answer(status=307, Location=f"{asked.target}x")
+            else:
+                visitor.answer()
+
+    async with RawServer(script) as raw:
+        endpoint = Endpoint(raw.url)
+        reply = await endpoint.send("POST", b"", b"{}")
+        reply.release()
+        endpoint.close()
+
+    assert reply.status == 200
+
+
+async def test_a_redirect_that_names_no_target_is_an_answer() -> None:
+    server = always(b"", 307)
+    async with RawServer(server) as raw:
+        with pytest.raises(UnusableServer, match="answered with HTTP 307 and nothing else"):
+            await connect_http(raw.url, TestPeer(), modern_first=False)
+
+    assert len(server.seen) == 2  # in either era
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .credentials import Credentials
 
 MAX_REDIRECTS = 3  # one may add a slash at the end; more than a few are a loop
-KEEPS_METHOD = (307, 308)  # the server has not run the request, which must be sent to another target
+PERMANENT = 308
+KEEPS_METHOD = (307, PERMANENT)  # the server has not run the request, which must be sent to another target
 MAY_CHANGE_METHOD = (301, 302)
 NOT_RUN = (*KEEPS_METHOD, 401)  # the server has not run the request, which `Endpoint.send` would repeat
 CREDENTIAL_SECONDS = 2.0  # between two looks at credentials that were refused; it is a look at a file at most
@@ -116,22 +117,24 @@ class Endpoint:
             await asyncio.sleep(CREDENTIAL_SECONDS)
 
     async def _send(self, method: str, headers: bytes, body: bytes | None, target: str | None) -> Reply:
-        own, target = target is None, target or self._target
-        for _ in range(MAX_REDIRECTS):
+        is_own, followed = target is None, 0
+        target = target or self._target
+        while True:
             try:
                 reply = await self._http.request(method, target, headers, body)
             except HttpFailure as failure:
                 raise self.lost(failure) from failure
-            if reply.status not in KEEPS_METHOD and (reply.status not in MAY_CHANGE_METHOD or method != "GET"):
-                return reply
-            elsewhere = _redirected(self._http.origin, target, reply.headers.get("location", ""))
-            if elsewhere is None:
+            location = reply.headers.get("location")
+            is_redirect = reply.status in KEEPS_METHOD or (reply.status in MAY_CHANGE_METHOD and method == "GET")
+            elsewhere = _redirected(self._http.origin, target, location) if is_redirect and location else None
+            if elsewhere is None or followed == MAX_REDIRECTS:
                 return reply
             reply.release()
+            # Not remembered for GET, which may lead to a page for people.
+            if is_own and method == "POST" and _is_lasting(reply.status, target, elsewhere):
+                self._target = elsewhere
             target = elsewhere
-            if method == "POST" and own:  # not remembered for GET, which may lead to a page for people
-                self._target = target
-        return reply
+            followed += 1
 
     def _credential_lines(self) -> bytes:
         given = self._credentials.headers()
@@ -271,3 +274,12 @@ def _redirected(origin: Origin, target: str, location: str) -> str | None:
     except ValueError:
         return None
     return new_target if there == origin else None
+
+
+def _is_lasting(status: int, target: str, elsewhere: str) -> bool:
+    """Whether further requests go to the new target: after 308, or 307 where it only differs by a slash at the end.
+
+    Web frameworks answer 307 to each request without that slash.
+    """
+    paths = {each.partition("?")[0].rstrip("/") for each in (target, elsewhere)}
+    return status == PERMANENT or len(paths) == 1
