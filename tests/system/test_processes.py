@@ -297,13 +297,30 @@ def test_the_machines_name_ends_at_the_first_dot(monkeypatch: pytest.MonkeyPatch
     """As recorded from .NET's Environment.MachineName."""
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", host, "", "", "")))
 
-    assert machine_name({"HOSTNAME": "other", "COMPUTERNAME": "other"}) == name
+    assert machine_name() == name
 
 
-def test_the_users_name_is_that_of_the_passwd_entry_whatever_the_environment_says() -> None:
-    environment = {"USER": "other", "LOGNAME": "other", "USERNAME": "other"}
+def test_the_users_name_is_that_of_the_passwd_entry() -> None:
+    assert user_name() == pwd.getpwuid(os.geteuid()).pw_name
 
-    assert user_name(environment) == pwd.getpwuid(os.geteuid()).pw_name
+
+@pytest.mark.skipif(sys.platform != "win32", reason="other systems have no such variables")
+def test_both_names_are_those_that_windows_tells_its_programs() -> None:
+    assert (machine_name(), user_name()) == (os.environ["COMPUTERNAME"], os.environ["USERNAME"])
+
+
+@pytest.mark.parametrize("says", [None, "other"])
+def test_the_environment_decides_neither_name(says: str | None) -> None:
+    """AI clients start servers without such variables; a Host would then be taken for that of another user."""
+    variables = ("HOSTNAME", "COMPUTERNAME", "USER", "LOGNAME", "USERNAME")
+    environ = {name: value for name, value in os.environ.items() if name not in variables}
+    if says:
+        environ |= dict.fromkeys(variables, says)
+    code = "from uno_devserver.system.processes import machine_name, user_name; print((machine_name(), user_name()))"
+
+    result = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60)
+
+    assert result.stdout.strip() == str((machine_name(), user_name()))
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can become a user that the system does not know")
@@ -313,14 +330,6 @@ def test_a_user_without_a_passwd_entry_has_no_name() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
 
     assert result.stdout == "''\n"
-
-
-def test_windows_takes_both_names_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    environment = {"COMPUTERNAME": "DESKTOP-ABC", "USERNAME": "developer"}
-
-    assert (machine_name(environment), user_name(environment)) == ("DESKTOP-ABC", "developer")
-    assert (machine_name({}), user_name({})) == ("", "")
 
 
 # --- listeners -------------------------------------------------------------------------------------------------------

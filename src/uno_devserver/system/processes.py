@@ -14,8 +14,6 @@ from .values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import psutil
 
 MAX_PID = 2**31 - 1  # the largest possible id; a file may contain any number
@@ -24,6 +22,7 @@ CHAIN_LIMIT = 8  # further ancestors belong to the desktop session, which is of 
 START_SLACK_SECONDS = 2.0
 GRACE_SECONDS = 5.0  # a Host that closes its connections needs about 60 ms
 KILL_SECONDS = 2.0  # a killed process ends at once, except while the kernel waits for a disk
+MAX_COMPUTER_NAME = 15  # characters of a NetBIOS name
 POLL_SECONDS = 0.01  # polling is needed because only a parent is notified of the end of a process
 
 
@@ -219,17 +218,30 @@ def _kill(process: psutil.Process) -> None:
         pass
 
 
-def machine_name(environ: Mapping[str, str] | None = None) -> str:
+def machine_name() -> str:
     """The same as .NET's Environment.MachineName: on Unix the host name up to its first dot."""
     if sys.platform == "win32":
-        return (os.environ if environ is None else environ).get("COMPUTERNAME", "")
+        import ctypes  # imported late: only those who read the registry need it
+        from ctypes import wintypes
+
+        length = wintypes.DWORD(MAX_COMPUTER_NAME + 1)
+        name = ctypes.create_unicode_buffer(length.value)
+        known = ctypes.WinDLL("kernel32").GetComputerNameW(name, ctypes.byref(length))
+        return name.value if known else ""
     return os.uname().nodename.partition(".")[0]
 
 
-def user_name(environ: Mapping[str, str] | None = None) -> str:
-    """The same as .NET's Environment.UserName: on Unix the name of the passwd entry, never $USER; may be empty."""
+def user_name() -> str:
+    """The same as .NET's Environment.UserName; may be empty.
+
+    On Unix it is the name of the passwd entry, on Windows that of the session. Variables such as $USER may be set
+    otherwise, and AI clients start servers without them.
+    """
     if sys.platform == "win32":
-        return (os.environ if environ is None else environ).get("USERNAME", "")
+        try:
+            return os.getlogin()
+        except OSError:
+            return ""
     import pwd
 
     try:
