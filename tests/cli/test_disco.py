@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
-import platform
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +15,7 @@ from support.files import snapshot, write
 from support.machine import Machine
 from support.packages import CORE, SETTINGS, app_mcp, build_add_in, direct_add_in, host, manifest_add_in, sdk, settings
 from support.workspace import WorkspaceBuilder
+from uno_devserver.system.processes import machine_name, user_name
 
 # The contract's fields, in its order; whatever we add comes behind them.
 FIELDS = """
@@ -459,8 +458,8 @@ def _register(machine: Machine, process: int, port: int, solution: Path | None) 
         "SolutionPath": solution and str(solution),
         "StartTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
         "Port": port,
-        "MachineName": platform.node().split(".")[0],
-        "UserName": getpass.getuser(),
+        "MachineName": machine_name(),
+        "UserName": user_name(),
         "IdeChannelId": None,
     }
     registry = machine.data / "Uno Platform" / "DevServers"

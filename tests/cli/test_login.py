@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from support.dotnet import write_program
 from support.machine import DATA_HOME, Machine
 from support.packages import CORE, GROUPS, host, settings
 from support.terminals import Terminal
@@ -28,10 +29,11 @@ PRLIMIT = shutil.which("prlimit")
 # Notes how it was called, then does what the test wants.
 _DOTNET = """#!{python} -IS
 import json, os, sys, time
-call = {{"argv": sys.argv[1:], "pid": os.getpid(), "session": os.getsid(0), "tty": os.isatty(0)}}
+session = os.getsid(0) if hasattr(os, "getsid") else None
+call = {{"argv": sys.argv[1:], "pid": os.getpid(), "session": session, "tty": os.isatty(0)}}
 with open({calls!r} + ".new", "w") as stream:
     json.dump(call, stream)
-os.rename({calls!r} + ".new", {calls!r})
+os.replace({calls!r} + ".new", {calls!r})
 {behaviour}
 """
 
@@ -46,7 +48,7 @@ class Settings:
 
     def does(self, behaviour: str) -> None:
         script = _DOTNET.format(python=sys.executable, calls=str(self._calls), behaviour=behaviour)
-        self._dotnet.write_text(script, "utf-8")
+        write_program(self._dotnet, script)
 
     @property
     def called(self) -> bool:

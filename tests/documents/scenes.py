@@ -13,10 +13,9 @@ from pathlib import Path
 
 from documents.blocks import ROOT, Block, blocks, steps
 from support.files import write, write_all
-from support.machine import Machine
+from support.machine import COMMAND, Machine
 from support.npm import NODE
 from support.packages import app_mcp, direct_add_in
-from support.proxies import COMMAND
 from support.registration import server_in
 from support.workspace import WorkspaceBuilder
 

@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from support.bundled import HOST, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, write_addin
+from support.machine import COMMAND, DATA_HOME
 from support.waiting import wait_for
 
 GREETER = '''
@@ -90,7 +90,7 @@ def test_a_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
 def test_the_host_command_is_the_same_host(tmp_path: Path) -> None:
     source = "import gc\ndef register(addin):\n    addin.tool(name='collects')(lambda: str(gc.isenabled()))\n"
     host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "collecting.py", source))
-    host.argv[:4] = [str(Path(sys.executable).with_name("uno-devserver")), "host"]
+    host.argv[:4] = [COMMAND, "host"]
 
     with host:
         assert host.health()["status"] == "Healthy"
@@ -154,7 +154,7 @@ def test_whoever_gets_an_answer_finds_it_in_the_registry(tmp_path: Path) -> None
         "from uno_devserver.protocol.http.server import HttpServer",
         "start = HttpServer.start",
         "async def checked(self):",
-        "    entries = os.path.join(os.environ['XDG_DATA_HOME'], '*', 'DevServers', f'devserver-{os.getpid()}.json')",
+        f"    entries = os.path.join(os.environ[{DATA_HOME!r}], '*', 'DevServers', f'devserver-{{os.getpid()}}.json')",
         "    print('entries before it answers:', len(glob.glob(entries)))",
         "    await start(self)",
         "HttpServer.start = checked",

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.files import write
-from support.machine import Machine
-from support.proxies import COMMAND
+from support.machine import COMMAND, Machine
 
 SECONDS = 60.0
 # Python runs a module of this name before anything else; it is found by PYTHONPATH, which children inherit.

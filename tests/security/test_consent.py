@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from support.machine import Machine, Result
+from support.machine import COMMAND, Machine, Result
 from support.odd_servers import odd_server
-from support.proxies import COMMAND, Message
+from support.proxies import Message
 from support.terminals import Terminal
 from support.waiting import wait_for
 

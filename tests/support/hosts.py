@@ -73,7 +73,11 @@ while manners["signs_in_after"] and not os.path.exists(manners["signs_in_after"]
     time.sleep(0.005)
 if manners["signs_in"]:
     os.makedirs(folder, exist_ok=True)
-    import getpass, platform
+    if os.name == "nt":
+        names = socket.gethostname().upper()[:15], os.getlogin()
+    else:
+        import getpass, platform
+        names = platform.node().partition(".")[0], getpass.getuser()
     with open(entry + ".new", "w", encoding="utf-8") as stream:
         json.dump({
             "ProcessId": os.getpid(),
@@ -81,8 +85,8 @@ if manners["signs_in"]:
             "SolutionPath": flags.get("solution"),
             "StartTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".0000000Z",
             "Port": port,
-            "MachineName": platform.node().partition(".")[0],
-            "UserName": getpass.getuser(),
+            "MachineName": names[0],
+            "UserName": names[1],
             "IdeChannelId": flags.get("idechannel"),
         }, stream, indent=2)
     os.replace(entry + ".new", entry)

@@ -20,6 +20,7 @@ from support.dotnet import FakeDotNet
 
 WINDOWS = os.name == "nt"
 SLOWNESS = 5 if WINDOWS else 1  # of Wine, by which Windows is tested: it starts a process in 200 ms
+COMMAND = str(Path(sys.executable).with_name("uno-devserver.exe" if WINDOWS else "uno-devserver"))
 DATA_HOME = "LOCALAPPDATA" if WINDOWS else "XDG_DATA_HOME"
 # A run takes 50 ms, and hostile input some seconds at most; the rest is for machines that have other things to do.
 RUN_SECONDS = 60 * SLOWNESS  # for a machine that is busy with other things; a command takes some 100 ms

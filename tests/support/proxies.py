@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -29,13 +28,12 @@ import psutil
 import pytest
 
 from support.hosts import is_running
-from support.machine import DATA_HOME, SLOWNESS, WINDOWS, Machine
+from support.machine import COMMAND, DATA_HOME, SLOWNESS, WINDOWS, Machine
 from support.waiting import wait_for
 from uno_devserver.system.folders import folders
 
 PATIENCE = 60.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 END_SECONDS = 6.0 * SLOWNESS  # for everything to be gone when a proxy has ended; idle machines take one at most
-COMMAND = str(Path(sys.executable).parent / "uno-devserver")
 NEWEST_HANDSHAKE = "2025-11-25"
 MODERN = "2026-07-28"
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])

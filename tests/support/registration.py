@@ -17,7 +17,7 @@ from typing import Any
 
 from support.files import write
 from support.golden import GOLDEN
-from support.machine import Machine, Result
+from support.machine import COMMAND, Machine, Result
 from uno_devserver import __version__
 from uno_devserver.setup.servers import is_release
 
@@ -25,7 +25,7 @@ SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
 
 DOCS_URL = "https://mcp.platform.uno/v1"
 DNX = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app"]}
-BY_PATH = {"command": str(Path(sys.executable).with_name("uno-devserver")), "args": ["--mcp-app"]}
+BY_PATH = {"command": COMMAND, "args": ["--mcp-app"]}
 
 
 def by_uvx(version: str, *options: str) -> dict[str, Any]:

@@ -24,9 +24,8 @@ from urllib.parse import urljoin
 
 import httpx2
 
-from support.machine import RUN_SECONDS, Machine
+from support.machine import COMMAND, RUN_SECONDS, Machine
 from support.npm import NODE, installed
-from support.proxies import COMMAND
 
 HERE = Path(__file__).parent / "authorization"
 START_SECONDS = 60.0

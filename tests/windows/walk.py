@@ -26,7 +26,7 @@ from release import smoke
 from release.machine import ReleaseMachine
 from support.bundled import ask
 from support.inspectors import InspectorClient, inspector_of
-from support.machine import DATA_HOME, SLOWNESS
+from support.machine import COMMAND, DATA_HOME, SLOWNESS
 from support.packages import app_mcp
 from support.ports import lasting_port
 from support.proxies import ProxyClient
@@ -281,7 +281,7 @@ def main(wanted: list[str]) -> int:
 def _problem(step: Callable[[WalkMachine], None]) -> str:
     with tempfile.TemporaryDirectory(prefix="uno-walk-", ignore_cleanup_errors=True) as folder:
         machine = WalkMachine(Path(folder).resolve(), __version__)
-        machine.program = [str(Path(sys.executable).with_name("uno-devserver"))]
+        machine.program = [COMMAND]
         problem = ""
         try:
             step(machine)

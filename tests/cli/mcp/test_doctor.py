@@ -15,14 +15,13 @@ import pytest
 
 from support.files import write
 from support.hosts import is_running
-from support.machine import Machine
+from support.machine import COMMAND, DATA_HOME, Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 from support.registration import UNPINNED_PRERELEASE, as_version, by_uvx
 from support.signals import SIGHUP
 from support.waiting import wait_for
 
-COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
 OURS = {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}}
 # A shell gives this to what it starts in the background.
 WITHOUT_CTRL_C = (
@@ -210,7 +209,7 @@ def test_a_variable_that_a_client_does_not_pass_on_is_named(machine: Machine, wo
     # given a user who agrees in a shell that has its data elsewhere
     write(workspace / ".cursor" / "mcp.json", json.dumps({"mcpServers": OURS}))
     machine.run("trust", "--revoke")
-    elsewhere = {"XDG_DATA_HOME": str(machine.root / "elsewhere")}
+    elsewhere = {DATA_HOME: str(machine.root / "elsewhere")}
     machine.run("trust", env=elsewhere)
 
     # when an entry is tried for a client with windows, and for one in the terminal
@@ -221,7 +220,7 @@ def test_a_variable_that_a_client_does_not_pass_on_is_named(machine: Machine, wo
     assert "the user has not agreed to it" in windows["problem"]
     assert "Cursor does not pass XDG_DATA_HOME on: run that without it ('env -u XDG_DATA_HOME " in windows["nextStep"]
     assert terminal["ok"]
-    machine.run("trust", env={"XDG_DATA_HOME": ""})
+    machine.run("trust", env={DATA_HOME: ""})
     assert machine.run("mcp", "doctor", "cursor", "--json", env=elsewhere).json["entries"][0]["ok"]
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from support.hosts import is_running
+from support.machine import COMMAND
 from support.odd_servers import Notes, odd_server
-from support.proxies import COMMAND, Proxies
+from support.proxies import Proxies
 from support.signals import SIGHUP
 from support.waiting import wait_for
 

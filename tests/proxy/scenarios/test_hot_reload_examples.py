@@ -21,8 +21,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from support.files import write
+from support.machine import COMMAND
 from support.npm import NODE, NPM, installed
-from support.proxies import COMMAND, Message, Proxies
+from support.proxies import Message, Proxies
 from support.reloading import state_of, text_of, was_run
 
 from .typescript_client import TypeScriptClient

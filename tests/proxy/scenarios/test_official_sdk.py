@@ -15,7 +15,8 @@ from mcp.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
 
-from support.proxies import COMMAND, Proxies
+from support.machine import COMMAND
+from support.proxies import Proxies
 
 from .conftest import Workbench
 

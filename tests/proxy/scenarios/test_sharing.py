@@ -14,9 +14,10 @@ import pytest
 
 from support.bundled import BundledHost
 from support.hosts import is_running
+from support.machine import COMMAND
 from support.mcp_peers import MODERN, TestPeer
 from support.odd_servers import odd_server
-from support.proxies import COMMAND, Proxies
+from support.proxies import Proxies
 from support.reloading import SHORT_PAUSES
 from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.service import Params
