@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -110,9 +111,14 @@ def _print(text: str) -> None:
     except UnicodeEncodeError:
         data = text.encode(encoding, "backslashreplace")
     error = write_out(data + b"\n")
-    if error is not None and not isinstance(error, BrokenPipeError):
+    if error is not None and not _is_closed(error):
         message = f"The result could not be written: {error.strerror}."
         raise UserError(OUTPUT_FAILED, message, "Check where the output goes, then run it again.") from error
+
+
+def _is_closed(error: OSError) -> bool:
+    """Whether the reader has closed the pipe, which the C runtime of Windows takes for an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
 def write_out(data: bytes) -> OSError | None:
