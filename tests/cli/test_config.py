@@ -445,7 +445,7 @@ def test_without_a_workspace_it_says_how_to_make_one(machine: Machine) -> None:
 def test_only_the_missing_folder_is_reported(machine: Machine) -> None:
     result = machine.run("config", "--solution-dir", "/nope")
 
-    assert result.stderr.splitlines()[-1] == "next: Use a folder that exists and that you may read."
+    assert result.stderr.splitlines()[-1] == "next: Name a folder that exists and that you may read."
 
 
 # The schema.
