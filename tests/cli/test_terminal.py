@@ -389,13 +389,13 @@ def test_a_sentence_is_folded_and_a_path_is_not() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_items_are_paths_or_sentences_with_their_next_steps() -> None:
-    path = "/a folder/" + "with a long name/" * 3
+@pytest.mark.parametrize("root", ["/a folder/", "C:\\my folder\\", "C:/my folder/", "\\\\server\\a b\\"])
+def test_items_are_paths_or_sentences_with_their_next_steps(root: str) -> None:
+    path = root + "with a long name/" * 3
 
-    assert items(path, "It is wrong.\n  next: Do what this long sentence says.", f"{path}: it is wrong") == [
-        f"- {path}",
-        "- It is wrong.",
-        "  next: Do what this long sentence says.",
-        "- /a folder/with a long name/with a long",
-        "  name/with a long name/: it is wrong",
-    ]
+    whole, *others = items(path, "It is wrong.\n  next: Do what this long sentence says.", f"{path}: it is wrong")
+
+    assert whole == f"- {path}"
+    assert others[:2] == ["- It is wrong.", "  next: Do what this long sentence says."]
+    assert others[2:] == list(folded(f"{path}: it is wrong", "- ", "  ", NARROW))
+    assert len(others[2:]) > 1

@@ -207,7 +207,7 @@ def _bullet(item: str) -> Iterator[str]:
     for number, paragraph in enumerate(item.split("\n")):
         indent, text = ("  " if number else "- "), paragraph.strip()
         begin, colon, step = text.partition(": ")
-        if _is_path(text) and " " not in text.partition(":")[2]:
+        if _is_path(text) and " " not in text[2:].partition(":")[2]:  # a drive's colon is one of the first two
             yield indent + text
         elif colon and begin in _PREFIXES:
             yield from folded(step, f"{indent}{styled(f'{begin}:', _PREFIXES[begin])} ", "  ")
