@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -23,9 +24,19 @@ from support.stand_in_host import (
     http_records,
     recorded,
 )
+from uno_devserver.instances import probe as probe_module
 from uno_devserver.instances.child_process import Child, Output, spawn
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.instances.probe import ADDINS_WAIT_SECONDS, HostAddIn, Probe, kind_of, probe, wait_until_loaded
+from uno_devserver.instances.probe import (
+    ADDINS_WAIT_SECONDS,
+    PROBE_SECONDS,
+    HostAddIn,
+    Probe,
+    kind_of,
+    probe,
+    probe_loaded,
+    wait_until_loaded,
+)
 from uno_devserver.instances.registry import RegisteredServer
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.
@@ -113,6 +124,24 @@ def test_what_a_bundled_host_says_of_hanging_calls_is_heard(tmp_path: Path) -> N
     found = probed(tmp_path, bundled_host(status="Degraded", problems=["add-in notes: all busy", ""]))
 
     assert found.busy == ("add-in notes: all busy",)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot stop a process for a while")
+def test_the_wait_for_add_ins_ends_in_time_even_if_the_host_falls_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StandInHost(tmp_path, bundled_host(loading=True)) as host:
+        server = host.server()
+        monkeypatch.setattr(probe_module, "LOADING_SECONDS", BRIEF)
+        monkeypatch.setattr(time, "sleep", lambda _seconds: os.kill(server.process_id, signal.SIGSTOP))
+        begun = time.monotonic()
+        try:
+            found = probe_loaded(server)
+        finally:
+            os.kill(server.process_id, signal.SIGCONT)
+
+    assert (found.answers, found.loading, found.tool_count) == (True, True, 6)
+    assert time.monotonic() - begun < PROBE_SECONDS
 
 
 # --- a .NET Host ----------------------------------------------------------------------------------------------------

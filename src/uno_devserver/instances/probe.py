@@ -92,8 +92,13 @@ class Probe(Value):
 def probe_loaded(server: RegisteredServer) -> Probe:
     """The probe of a server after its add-ins were loaded, or after LOADING_SECONDS."""
     deadline = time.monotonic() + LOADING_SECONDS
-    while (found := probe(server)).loading and time.monotonic() < deadline:
-        time.sleep(LOADING_STEP_SECONDS)
+    found = probe(server)
+    while found.loading and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(LOADING_STEP_SECONDS, left))
+        later = probe(server, deadline - time.monotonic())
+        if not later.answers and time.monotonic() >= deadline:
+            break  # it had no time to answer
+        found = later
     return found
 
 
