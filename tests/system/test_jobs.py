@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +105,21 @@ def test_a_child_that_outlives_it_goes_on_even_if_the_job_of_its_launcher_ends(t
     wait_for_end(launcher.pid)
     assert is_alive(pid)
     end(pid)
+
+
+def test_nothing_is_left_of_a_child_that_cannot_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = importlib.import_module("uno_devserver.system.jobs")  # only Windows can
+    monkeypatch.setattr(jobs, "_resume_process", lambda _handle: -1)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(line: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(line, **options))
+        return started[0]
+
+    with pytest.raises(OSError, match="cannot be resumed"):
+        jobs.start_in_job(popen, [sys.executable, "-c", ""], {"stdout": subprocess.PIPE}, outlives=False)
+
+    (process,) = started
+    assert process.returncode is not None
+    assert process.stdout is not None
+    assert process.stdout.closed

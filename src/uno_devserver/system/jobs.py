@@ -132,7 +132,8 @@ def start_in_job(
         if _resume_process(handle) < 0:
             raise OSError(f"process {process.pid} cannot be resumed")
     except BaseException:
-        process.kill()
+        with process:  # which closes its pipes, and waits for its end
+            process.kill()
         raise
     return process, job
 
