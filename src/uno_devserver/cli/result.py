@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 
@@ -118,7 +117,11 @@ def _print(text: str) -> None:
 
 def _is_closed(error: OSError) -> bool:
     """Whether the reader has closed the pipe, which the C runtime of Windows takes for an invalid argument."""
-    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+    if sys.platform != "win32":
+        return isinstance(error, BrokenPipeError)
+    import errno
+
+    return error.errno in (errno.EPIPE, errno.EINVAL)
 
 
 def write_out(data: bytes) -> OSError | None:
