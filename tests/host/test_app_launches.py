@@ -311,7 +311,7 @@ async def test_an_assembly_is_found_however_its_path_is_written(folder: str, tmp
     app = tmp_path / folder / "App.dll"
     app.parent.mkdir()
     app.write_bytes(assembly([(TARGET_PLATFORM, "Desktop1.0")]))
-    encoded = [quote(str(app), safe=""), quote_plus(str(app)), quote(str(app))[1:], quote(str(app))]
+    encoded = [quote(str(app), safe=""), quote_plus(str(app)), quote(str(app)).removeprefix("/"), quote(str(app))]
 
     replies, known = await ask(*(f"/applaunch/asm/{path}?ide=vscode&plugin=1&IsDebug=TRUE" for path in encoded))
 

@@ -288,7 +288,7 @@ async def test_a_call_that_hangs_is_told_once_with_its_line_also_when_it_is_give
         await until(lambda: not invocation.running_calls())
 
     (message,) = told
-    assert message.startswith(f"[sample] tool '{tool}' has been running for 0 s ({addins.folder}/sample.py:")
+    assert message.startswith(f"[sample] tool '{tool}' has been running for 0 s ({addins.folder / 'sample.py'}:")
     line = Path(addins.folder, "sample.py").read_text().splitlines()[int(message[:-1].rpartition(":")[2]) - 1]
     assert pause in line or "while not released.exists()" in line
 
@@ -384,7 +384,7 @@ async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
 
     (message,) = told
     assert message.startswith("The Host has not answered for 0.2 s: ")
-    assert f"{addins.folder}/sample.py:" in message
+    assert f"{addins.folder / 'sample.py'}:" in message
     assert "(block) blocks the event loop" in message
 
 
