@@ -117,11 +117,11 @@ def _print(text: str) -> None:
 
 def _is_closed(error: OSError) -> bool:
     """Whether the reader has closed the pipe, which the C runtime of Windows takes for an invalid argument."""
-    if sys.platform != "win32":
-        return isinstance(error, BrokenPipeError)
-    import errno
+    if sys.platform == "win32":
+        import errno
 
-    return error.errno in (errno.EPIPE, errno.EINVAL)
+        return error.errno in (errno.EPIPE, errno.EINVAL)
+    return isinstance(error, BrokenPipeError)
 
 
 def write_out(data: bytes) -> OSError | None:
