@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unicodedata import east_asian_width
 
+import pytest
+
 from support.machine import RUN_SECONDS, Machine
 
 if sys.platform != "win32":
@@ -39,6 +41,8 @@ class Terminal:
         stderr: int | None = None,
         program: Sequence[str] = (sys.executable, "-m", "uno_devserver"),
     ) -> None:
+        if sys.platform == "win32":
+            pytest.skip("it needs a terminal of POSIX")
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.sent = ""

@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_changed_has_a_next_step(clients: Clients) -> None
 
 def test_only_what_the_written_scope_asks_for_is_left_to_do(clients: Clients) -> None:
     project = {"mcpServers": {"UnoApp": UVX_PRERELEASE}}
-    clients.write("~/.claude.json", {"projects": {str(clients.workspace): project}})
+    clients.write("~/.claude.json", {"projects": {clients.workspace.as_posix(): project}})
 
     steps = clients.install("claude-code", "--scope", "user").json["nextSteps"]
 
@@ -520,7 +520,7 @@ def test_entries_of_another_name_are_told_by_it(clients: Clients) -> None:
 def test_a_file_of_the_user_is_not_the_workspaces_although_it_has_a_part_for_it(clients: Clients) -> None:
     write(clients.workspace / ADDIN, "")
     project = {"mcpServers": {"UnoApp": {"command": "uvx", "args": ["uno-devserver@0.0.1", "--mcp-app"]}}}
-    clients.write("~/.claude.json", {"projects": {str(clients.workspace): project}})
+    clients.write("~/.claude.json", {"projects": {clients.workspace.as_posix(): project}})
 
     done = clients.install("claude-code", "--servers", "UnoApp", "--runner", "path")
 
