@@ -82,6 +82,29 @@ def test_row_2_a_restored_package_that_is_gone_from_the_cache_is_named(uno: Work
     assert result.add_ins == sdk_add_ins(uno)
 
 
+def test_row_2_of_many_restored_packages_that_are_gone_one_issue_names_some(uno: WorkspaceBuilder) -> None:
+    gone = [direct_add_in(f"Acme.Gone{number:02}", "2.0.0") for number in range(15)]
+    uno.project("App/App.csproj", gone).solution("App.slnx")
+    for package in gone:
+        shutil.rmtree(uno.machine.nuget / package.path)
+
+    message = uno.machine.disco().issue("AddInPackageNotCached")["message"]
+
+    assert message.count("Acme.Gone") == 10
+    assert "and 5 more were restored, but are in none of the package folders: " in message
+
+
+def test_of_many_projects_that_were_not_restored_some_are_named(uno: WorkspaceBuilder) -> None:
+    for number in range(15):
+        uno.project(f"App{number}/App{number}.csproj", restored=False)
+    uno.solution("App.slnx")
+
+    message = uno.machine.disco().issue("RestoreMissing")["message"]
+
+    assert message.count(".csproj") == 10
+    assert message.endswith(" and 5 more.")
+
+
 def test_row_2_the_settings_package_of_the_sdk_that_was_never_restored_is_named(uno: WorkspaceBuilder) -> None:
     uno.project("App/App.csproj").solution("App.slnx")
     shutil.rmtree(uno.machine.nuget / settings().path)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .packages import SdkPackage, WorkspacePackage
     from .restore import PackageImports, Restored
 
+MOST_NAMED = 10  # projects or packages in one message, which agents read, too
 HOST_PACKAGE = "uno.winui.devserver"
 SDK_FAMILIES = {"microsoft", "system", "nuget", "msbuild", "net", "netstandard", "target"}  # first words that SDKs use
 
@@ -175,13 +176,14 @@ class AddInSearch:
             self.issues += [issue for issue in (project.issue, *one.issues) if issue]
         missing = [project.path for project, one in zip(projects, restored, strict=True) if not one.found]
         if missing:
-            message = f"Not restored: {', '.join(missing)}. Packages that no restored project references are not seen."
+            message = f"Not restored: {_named(missing)}. Packages that no restored project references are not seen."
             self.issues.append(warning("RestoreMissing", message))
 
     def _located(self, one: Restored, project: ProjectInfo) -> Restored:
         """The restore with its packages at their places on this machine, if it was made on another one."""
         places: dict[str, str] = {}
         elsewhere = False
+        missing: list[str] = []
         recorded = PackageFolders(one.folders)
         for package in one.packages:
             if self._filter.can_read(package.file):
@@ -193,11 +195,12 @@ class AddInSearch:
                 places[folder] = found
                 elsewhere |= recorded.owner(found + os.sep) is None  # else only its folder is spelt otherwise
             else:
-                folders = ", ".join(self.folders.with_locations(one.folders).locations)
-                message = (
-                    f"{package.name} {package.version} was restored, but is in none of the package folders: {folders}."
-                )
-                self.issues.append(warning("AddInPackageNotCached", message))
+                missing.append(f"{package.name} {package.version}")
+        if missing:
+            folders = ", ".join(self.folders.with_locations(one.folders).locations)
+            was, are = ("was", "is") if len(missing) == 1 else ("were", "are")
+            message = f"{_named(missing)} {was} restored, but {are} in none of the package folders: {folders}."
+            self.issues.append(warning("AddInPackageNotCached", message))
         if not elsewhere:
             return one.moved(places) if places else one
         message = (
@@ -405,6 +408,11 @@ class AddInSearch:
             issues=self.issues,
             undecided=self._undecided,
         )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _package_files(restored: Iterable[Restored]) -> list[str]:
