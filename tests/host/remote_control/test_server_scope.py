@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from host.remote_control.apps import SERVER_SCOPE, VERSION, app_of, remote_control
-from support.assemblies import SERVER_PROCESSOR, assembly
+from support.assemblies import SERVER_PROCESSOR, assembly, assembly_of_long_names
+from support.files import write
 from support.golden import GOLDEN
 from uno_devserver.host.addins.handlers import Processor
 from uno_devserver.host.assemblies import READ_SECONDS, assembly_reads
@@ -104,6 +105,18 @@ def test_a_folder_full_of_assemblies_is_read_up_to_a_limit(tmp_path: Path, monke
     paths = [str(dll(tmp_path / f"Uno.UI.Processor{number}.dll", "One")) for number in range(3)]
 
     assert discover(str(tmp_path))[0]["Assemblies"] == paths[:2]
+
+
+def test_processors_with_names_of_megabytes_do_not_add_up(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f"Uno.UI.Processor{number}.dll", assembly_of_long_names(1))
+    good = dll(tmp_path / "Good" / "Any.dll", "Acme.One")
+
+    answers = discover(str(tmp_path), f"{tmp_path}/.", str(good))
+
+    lengths = [sum(len(found["Type"]) for found in answer["Processors"]) for answer in answers]
+    assert max(lengths) <= server_scope.MAX_TEXT
+    assert described(good, "Acme.One") in answers[-1]["Processors"]
 
 
 def test_a_single_assembly_can_be_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...system.event_loop import QueueFull, WorkQueue
@@ -23,6 +23,7 @@ MAX_SEQUENCE = 2**64 - 1
 # Folders with assemblies for one version of .NET, the newest first; if none exists, the base folder is searched.
 FRAMEWORK_FOLDERS = ("net10.0", "net9.0")
 MAX_ASSEMBLIES = 64  # the Uno packages have three
+MAX_TEXT = 1024 * 1024  # characters of the paths and names of an app's processors; real ones have a few thousand
 NEEDS_DOTNET = (
     "This processor is a .NET assembly, and the bundled Host runs Python add-ins only. "
     "Start the .NET Host ('uno-devserver start --host dotnet') to use it."
@@ -65,7 +66,8 @@ class ServerScope:
             base = read_members(frame.content).text("BasePath")
             # Not in asyncio's pool, because threads that wait for a dead disk would be missing for file edits.
             assemblies, found = await self._reads.run(lambda: find_processors(base))
-            self._found.update(found)
+            every = self._found | found
+            self._found = every if _length(every) <= MAX_TEXT else found
         except ContentProblem as problem:
             log.debug(f"/rc: the content of a discovery could not be read: {problem}")
         except TimeoutError:
@@ -106,6 +108,7 @@ def find_processors(base: str | None) -> tuple[list[str], dict[tuple[str, str], 
     """The assemblies at a path (one assembly, or a folder of them), and the processors that they declare."""
     assemblies: list[str] = []
     found: dict[tuple[str, str], dict[str, object]] = {}
+    left = MAX_TEXT
     for path in _candidates(base):
         try:
             assembly = read_assembly(path)
@@ -113,8 +116,14 @@ def find_processors(base: str | None) -> tuple[list[str], dict[tuple[str, str], 
             continue
         assemblies.append(path)
         for name in assembly.processors:
-            found[path, name] = _description(path, name, assembly.version, NEEDS_DOTNET)
+            left -= len(path) + len(name)
+            if left >= 0:
+                found[path, name] = _description(path, name, assembly.version, NEEDS_DOTNET)
     return assemblies, found
+
+
+def _length(found: Iterable[tuple[str, str]]) -> int:
+    return sum(len(path) + len(name) for path, name in found)
 
 
 def _candidates(base: str | None) -> list[str]:
