@@ -1,8 +1,8 @@
 """The two eras of MCP: their versions, and the parts of messages that differ. Pure functions, cheap to import.
 
 Handshake era (2024-11-05 … 2025-11-25; the specification calls it legacy): `initialize` agrees on a version once.
-Modern era (2026-07-28): every request carries its version and its client's capabilities in `params._meta`, and HTTP
-headers repeat the essentials.
+Modern era (2026-07-28): every request carries an envelope in `params._meta`, with its version and its client's
+capabilities, and HTTP headers repeat the essentials. Both are read and checked here.
 """
 
 from __future__ import annotations

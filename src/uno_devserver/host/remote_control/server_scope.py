@@ -1,4 +1,7 @@
-"""The scope `RemoteControlServer`: answers requests of an app to the Host itself."""
+"""The scope `RemoteControlServer`: what an app asks of the Host itself.
+
+Keep-alives are answered, processors that an app names are looked for, and reports of app launches are passed on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans `mcp uninstall`: which entries are removed from a client's files.
+"""Plans `mcp uninstall`: which entries are removed from a client's files. Which are ours, `entry_match.py` decides.
 
 A file that only we have changed gets its original bytes back, or is removed if it did not exist. From any other file
 the entries are removed, and the rest stays as it is.
