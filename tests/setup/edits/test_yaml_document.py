@@ -473,11 +473,15 @@ def test_putting_a_new_entry_keeps_all_else_and_removing_it_gives_the_text_back(
 
     put = document.put(None, "UnoApp", values)
 
-    assert meaning(file, put) == [*meaning(file, file.text), as_entry(file, "UnoApp", values)]
+    before = meaning(file, file.text)
+    at = [name for name, _ in meaning(file, put)].index("UnoApp")
+    # A text that ends within the last entry's block scalar, without a line break, must not get one there.
+    assert at == len(before) or (at == len(before) - 1 and ends_in_block_scalar(file.text))
+    assert meaning(file, put) == [*before[:at], as_entry(file, "UnoApp", values), *before[at:]]
     assert others(file, put) == others(file, file.text)
     again = opened(file, put)
-    assert again.put(len(file.names), "UnoApp", values) == put
-    removed = again.remove([len(file.names)])
+    assert again.put(at, "UnoApp", values) == put
+    removed = again.remove([at])
     assert meaning(file, removed) == meaning(file, file.text)
     if file.names:
         assert removed == file.text
@@ -531,6 +535,11 @@ def as_entry(file: YamlText, name: str, values: dict[str, object]) -> Server:
 
 def others(file: YamlText, text: str) -> dict[object, object]:
     return {key: value for key, value in yaml.safe_load(text).items() if key != file.root}
+
+
+def ends_in_block_scalar(text: str) -> bool:
+    events = [event for event in yaml.parse(text) if isinstance(event, yaml.ScalarEvent)]
+    return events[-1].style in ("|", ">") and not text.endswith(("\n", "\r"))
 
 
 def is_inserted(old: str, new: str, is_flow: bool) -> bool:
