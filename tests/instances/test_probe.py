@@ -252,6 +252,14 @@ def test_a_host_that_answers_initialize_with_an_error_is_not_connected(tmp_path:
     assert (found.answers, found.mcp, found.error, found.connected) == (True, True, error, False)
 
 
+def test_what_a_host_has_said_before_its_health_failed_is_kept(tmp_path: Path) -> None:
+    found = probed(tmp_path, dotnet_host(call=answer("uno_health", 500)))
+
+    assert (found.kind, found.tool_count, found.connected) == (HostKind.DOTNET, len(_recorded_tools()) - 1, False)
+    assert found.version
+    assert found.error == "'tools/call' at /mcp was answered with HTTP status 500"
+
+
 def test_a_host_that_does_not_list_its_tools_in_time_is_not_connected(tmp_path: Path) -> None:
     never = answer("tools/list", 200, "", hold=True)
 

@@ -219,34 +219,37 @@ class _Conversation:
         self._last_id = 0
 
     def run(self) -> Probe:
-        met = Probe(answers=True, mcp=True)
+        known = Probe(answers=True, mcp=True)
         try:
-            return self._questions()
+            name, version = self._introduce()
+            known = known.replace(kind=HostKind.DOTNET if name == DOTNET_SERVER else None, version=version)
+            tools = self._tools()
+            known = known.replace(tool_count=sum(name != HEALTH_TOOL for name in tools))
+            told = _probe_of(self._health() if HEALTH_TOOL in tools else {})
+            return told.replace(
+                answers=True,
+                mcp=True,
+                kind=known.kind,
+                version=told.version or version,
+                tool_count=known.tool_count,
+            )
         except _McpFailed as failure:
-            return met.replace(error=str(failure))
+            return known.replace(error=str(failure))
         except NoHttpAnswer as problem:
-            return met.replace(problem=str(problem))
+            return known.replace(problem=str(problem))
         finally:
             self._close()
 
-    def _questions(self) -> Probe:
+    def _introduce(self) -> tuple[str | None, str | None]:
+        """Begin the session; the name and version of the server."""
         client = {"name": "uno-devserver health", "version": "1"}
         hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
         result = self._request("initialize", hello)
         spoken = _text(result.get("protocolVersion"))
         self._headers |= {"MCP-Protocol-Version": spoken} if spoken else {}
         server = result.get("serverInfo")
-        name, version = (server.get("name"), server.get("version")) if isinstance(server, dict) else (None, None)
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        tools = self._tools()
-        told = _probe_of(self._health() if HEALTH_TOOL in tools else {})
-        return told.replace(
-            answers=True,
-            mcp=True,
-            kind=HostKind.DOTNET if name == DOTNET_SERVER else None,
-            version=told.version or _text(version),
-            tool_count=sum(name != HEALTH_TOOL for name in tools),
-        )
+        return (_text(server.get("name")), _text(server.get("version"))) if isinstance(server, dict) else (None, None)
 
     def _tools(self) -> list[str]:
         names: list[str] = []
