@@ -169,7 +169,7 @@ def check_access(data: bytes) -> None:
     rest = pieces.rest().decode("latin-1")
     query, _, path = rest.partition("\n")
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none").lower()
-    served = refusal(headers, serves_pages=lambda _addresses, _port: True) is None
+    served = refusal(headers, "/", ("127.0.0.1", 0), serves_pages=lambda _addresses, _port: True) is None
     shown = page_refusal(headers) is None
     if served or shown:
         assert not _is_foreign(headers["host"])

@@ -344,7 +344,7 @@ def check_http(data: bytes) -> None:
         assert len(one.request.body) <= 500
         assert one.request.path
         host = one.request.headers.get("host", "")
-        assert "," not in host or refusal({"host": host}) is not None  # two hosts are refused
+        assert "," not in host or refusal({"host": host}, "/", ("127.0.0.1", 0)) is not None  # two hosts are refused
 
 
 def _feed(reader: RequestReader, parts: list[bytes]) -> None:

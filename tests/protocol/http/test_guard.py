@@ -6,8 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -81,7 +80,21 @@ FOREIGN_HOSTS = [
 
 
 LOCAL = ("127.0.0.1", 5000)
-refusal = partial(guard.refusal, serves_pages=lambda _addresses, _port: True)
+ELSEWHERE = ("127.0.0.1", 0)  # no page has that port
+
+
+def refusal(
+    headers: dict[str, str],
+    path: str = "/",
+    own: tuple[str, int] = ELSEWHERE,
+    *,
+    bind: str | None = None,
+    own_names: Collection[str] = (),
+) -> str | None:
+    """The answer of the guard if every page that asks is one of this user."""
+    return guard.refusal(
+        headers, path, own, bind=bind, own_names=own_names, serves_pages=lambda _addresses, _port: True
+    )
 
 
 @pytest.mark.parametrize("bind", [None, "0.0.0.0"])
@@ -289,7 +302,7 @@ def test_of_programs_and_other_sites_nothing_is_asked(headers: dict[str, str]) -
     def serves_pages(_addresses: Sequence[str], _port: int) -> bool:
         raise AssertionError("the kernel was asked")
 
-    guard.refusal({"host": "localhost:5000", **headers}, serves_pages=serves_pages)
+    guard.refusal({"host": "localhost:5000", **headers}, "/", ELSEWHERE, serves_pages=serves_pages)
 
 
 SERVES = "import os, socket, sys; os.setuid(65534); s = socket.create_server(('127.0.0.1', 0)); "

@@ -31,6 +31,8 @@ ServesPages = Callable[[Sequence[str], int], bool]  # whether this port of these
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]\\,]+)(?::(?P<port>\d{0,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/]+)")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_IPV6_LOOPBACK = b"\0" * 15 + b"\1"
+_IPV4_IN_IPV6 = b"\0" * 10 + b"\xff\xff"  # how such an address begins
 # The value of Sec-Fetch-Site without an Origin that is accepted: the user typed the address. A page of another port is
 # "same-site", and who serves it could not be asked.
 _NO_SITE = "none"
@@ -40,8 +42,8 @@ SHOWN = "/health"
 
 def refusal(
     headers: Mapping[str, str],
-    path: str = "/",
-    own: Address = (LOOPBACK[0], 0),
+    path: str,
+    own: Address,
     *,
     bind: str | None = None,
     own_names: Collection[str] = (),
@@ -158,7 +160,3 @@ def _packed(host: str) -> bytes:
         return socket.inet_pton(socket.AF_INET, host)
     except (OSError, ValueError):
         return b""
-
-
-_IPV6_LOOPBACK = b"\0" * 15 + b"\1"
-_IPV4_IN_IPV6 = b"\0" * 10 + b"\xff\xff"
