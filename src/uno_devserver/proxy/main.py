@@ -74,11 +74,12 @@ class Proxy:
         self._front = Front(self._state, self._output, self._begin)
         self._input = client_input(self._source)
         self._begun = False  # whether the second thread was started
-        self._first: FirstStart | BaseException | None = None  # the result of the second thread
+        self._first: FirstStart | None = None  # what the second thread has begun,
+        self._first_failure: BaseException | None = None  # or why it could not
         self._loop: AbstractEventLoop | None = None
         self._engine: Engine | None = None
-        self._runs = _thread.allocate_lock()  # held while the engine runs
-        self._ending = _thread.allocate_lock()  # acquired once, and never released
+        self._engine_lock = _thread.allocate_lock()  # held while the engine runs
+        self._end_lock = _thread.allocate_lock()  # acquired once, and never released
 
     def serve(self) -> UserError | None:
         try:
@@ -100,7 +101,7 @@ class Proxy:
         """Answer what needs no upstream, until the client has gone or the engine can run."""
         latest = time.monotonic() + LATEST_SECONDS
         while not self._input.ended and not self._output.gone:
-            if until_ready and self._first is not None:
+            if until_ready and (self._first is not None or self._first_failure is not None):
                 return
             if self._output.full and not self._input.is_closed():
                 self._output.wait(FULL_SECONDS)
@@ -136,7 +137,7 @@ class Proxy:
 
             self._first = first
         except BaseException as error:  # SystemExit as well: the client still waits for answers
-            self._first = error
+            self._first_failure = error
         finally:
             if without_tls:
                 del sys.modules["ssl"]
@@ -145,13 +146,13 @@ class Proxy:
     # With the engine.
 
     def _run_engine(self) -> None:
-        first = self._first
-        if first is None or self._input.ended or self._output.gone:
+        if self._input.ended or self._output.gone:
             return
         try:
-            if isinstance(first, BaseException):
-                raise first
-            self._run(first)
+            if self._first_failure is not None:
+                raise self._first_failure
+            if self._first is not None:
+                self._run(self._first)
         except BaseException as error:
             self._fail(error)
 
@@ -164,7 +165,7 @@ class Proxy:
         gc.freeze()  # imported modules stay, and need not be searched at each collection
         gc.set_threshold(COLLECT_AFTER)
         gc.enable()  # the command line disables it
-        with self._runs, nonblocking_output():
+        with self._engine_lock, nonblocking_output():
             return asyncio.run(self._engine_loop(first))
 
     async def _engine_loop(self, first: FirstStart) -> UserError | None:
@@ -228,12 +229,11 @@ class Proxy:
     def _make_catalogue(self) -> UserError | None:
         """Do what --force-generate-tool-cache asks for."""
         self._prepare()
-        first = self._first
         try:
-            if not isinstance(first, BaseException):
-                assert first is not None
-                return self._run(first)
-            why = f"Something went wrong inside uno-devserver: {type(first).__name__}: {first}."
+            if self._first is not None:
+                return self._run(self._first)
+            failure = self._first_failure
+            why = f"Something went wrong inside uno-devserver: {type(failure).__name__}: {failure}."
             return UserError("Unexpected", why, NEXT_STEP)
         finally:
             _end_children()
@@ -250,7 +250,7 @@ class Proxy:
 
     def _end(self, reason: str) -> None:
         """Stop the engine and end the process. Safe from any thread; a second caller waits for the end."""
-        self._ending.acquire()
+        self._end_lock.acquire()
         try:
             self._stop(reason)
         finally:
@@ -265,7 +265,7 @@ class Proxy:
                 loop.call_soon_threadsafe(engine.stop)
             except RuntimeError:
                 pass  # the loop has just ended
-            self._runs.acquire(timeout=ENGINE_SECONDS)
+            self._engine_lock.acquire(timeout=ENGINE_SECONDS)
         else:
             self._front.close(ENDED)
         _end_children()  # those that did not stop in time
