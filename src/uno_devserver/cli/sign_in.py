@@ -26,6 +26,7 @@ from ..proxy.upstream.token_store import (
 )
 from ..system.locks import FileLock
 from ..system.text import has_credentials
+from .parse import MAX_PORT
 from .result import Report, Result, Row, Section
 from .terminal import Style
 
@@ -139,7 +140,7 @@ async def _sign_in(url: str, scope: str | None, before: SignIn | None, invocatio
     if scope is not None and before is not None:
         scope = " ".join(dict.fromkeys(f"{before.scope or ''} {scope}".split()))
     try:
-        redirect = Redirect(invocation.number("port", 0, 65_535) or 0)
+        redirect = Redirect(invocation.number("port", 0, MAX_PORT) or 0)
     except OSError as error:
         message = f"The browser has no port to return to: {error.strerror or error}."
         raise UserError(FAILED, message, "Choose another --port, or leave it out.") from error

@@ -106,7 +106,11 @@ def terminal_width() -> int | None:
     """The width of the terminal that stdout is connected to; None if it is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
-    return max(os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH, MIN_WIDTH)
+    return _width_of(sys.stdout)
+
+
+def _width_of(terminal: TextIO) -> int:
+    return max(os.get_terminal_size(terminal.fileno()).columns or WIDTH, MIN_WIDTH)
 
 
 def table_width() -> int:
@@ -227,7 +231,7 @@ def _is_path(text: str) -> bool:
 
 def explained(explanation: str) -> str:
     """An error and its next step, folded and coloured for a terminal at stderr."""
-    width = min(os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH, MAX_WIDTH)
+    width = min(_width_of(sys.stderr), MAX_WIDTH)
     lines: list[str] = []
     for line in explanation.split("\n"):
         begin, colon, rest = line.partition(": ")

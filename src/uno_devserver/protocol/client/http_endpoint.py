@@ -61,6 +61,8 @@ class StreamCut(Exception):
 
 
 class Endpoint:
+    """One URL: sends requests to it with the user's credentials, and finds their answers in what comes back."""
+
     def __init__(self, url: str, credentials: Credentials | None = None, *, this_users: bool = False) -> None:
         """`credentials` are sent with every request. ValueError for an invalid URL or header.
 
@@ -158,7 +160,7 @@ class Endpoint:
         return self._http.send("POST", self._target, self._credential_lines() + headers, body, taker)
 
     async def answer(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
-        """Read the message that answers the request; other messages go to `hear`."""
+        """Read the message that answers the request; other messages go to `hear`. Errors: see the module."""
         if reply.status == 200 and media_type(reply) == EVENT_STREAM:
             return await self.answer_in_events(reply, request_id, hear)
         try:
@@ -182,6 +184,7 @@ class Endpoint:
         raise NotMcp("sent JSON that does not answer the request", reply.status)
 
     async def answer_in_events(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
+        """The same for a stream of events; raises StreamCut if it ends before the answer."""
         found: list[RawMessage] = []
 
         def take(message: RawMessage) -> bool:
