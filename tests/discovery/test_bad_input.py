@@ -146,7 +146,7 @@ HARMS = {
     "a folder": Harm(_instead(Path.mkdir), absent=True),
     "a link to nothing": Harm(_instead(lambda path: path.symlink_to("nothing")), absent=True),
     "a link to itself": Harm(_instead(_loop), absent=True),
-    "a pipe": Harm(_instead(os.mkfifo), absent=True),
+    "a pipe": Harm(_instead(lambda path: os.mkfifo(path)), absent=True),
     "100 MB": Harm(_huge),
 }
 
@@ -244,7 +244,7 @@ def test_a_folder_that_is_a_link_to_itself_loses_only_its_project(machine: Machi
 
 
 @pytest.mark.parametrize(
-    "make", [Path.touch, os.mkfifo, lambda path: path.symlink_to(path)], ids=["file", "pipe", "loop"]
+    "make", [Path.touch, lambda path: os.mkfifo(path), lambda path: path.symlink_to(path)], ids=["file", "pipe", "loop"]
 )
 def test_a_nuget_cache_that_is_no_folder_leaves_the_cache_at_home(
     machine: Machine, make: Callable[[Path], None]

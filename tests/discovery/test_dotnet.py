@@ -166,7 +166,7 @@ def refused(machine: Machine, found: DotNet, named: Path) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        os.mkfifo,
+        lambda path: os.mkfifo(path),
         os.mkdir,
         lambda path: os.symlink("global.json", path),
         lambda path: os.symlink("/dev/zero", path),

@@ -300,6 +300,7 @@ def test_the_machines_name_ends_at_the_first_dot(monkeypatch: pytest.MonkeyPatch
     assert machine_name() == name
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="only POSIX has such entries")
 def test_the_users_name_is_that_of_the_passwd_entry() -> None:
     assert user_name() == pwd.getpwuid(os.geteuid()).pw_name
 

@@ -52,15 +52,20 @@ def about_path(environ: Mapping[str, str], platform: str = sys.platform) -> str:
 def named_program_candidates(name: str, directory: str, environ: Mapping[str, str], platform: str) -> list[str]:
     """The files that a name or a path may mean, the best first. A relative path is relative to `directory`."""
     if platform != "win32":
-        return [posixpath.join(directory, name)] if "/" in name else program_candidates(name, environ, platform)
+        return [typed_path(name, directory, platform)] if "/" in name else program_candidates(name, environ, platform)
     endings = _endings(environ)
     stem, ending = ntpath.splitext(name)
     named = ending.lower() if ending.lower() in endings else ""
     if ntpath.dirname(name):
-        path = ntpath.join(directory, name)
+        path = typed_path(name, directory, platform)
         return [path] if named else [f"{path}{ending}" for ending in endings]
     found = program_candidates(stem if named else name, environ, platform)
     return [path for path in found if path.endswith(named)]
+
+
+def typed_path(name: str, directory: str, platform: str = sys.platform) -> str:
+    """The full path of a program that is named with a folder, without the ending that Windows would add."""
+    return ntpath.join(directory, name) if platform == "win32" else posixpath.join(directory, name)
 
 
 def _endings(environ: Mapping[str, str]) -> list[str]:

@@ -301,6 +301,10 @@ async def test_a_server_that_dies_for_another_reason_is_asked_in_the_modern_way_
     assert notes.methods().count("server/discover") == 2
 
 
+# Windows tells by the ending of a name what can be executed, and asks no mode.
+UNINTERPRETED = "is a file that cannot be executed" if sys.platform == "win32" else "cannot be started"
+
+
 def _failure(source: CommandUpstream, observer: Observer | None = None) -> StartFailure:
     with pytest.raises(StartFailure) as caught:
         source.start(observer or Observer())
@@ -311,10 +315,10 @@ def _failure(source: CommandUpstream, observer: Observer | None = None) -> Start
     ("command", "mode", "folder", "message", "step"),
     [
         (["no-such-server", "x"], 0, "", "The command 'no-such-server' is not in the folders of PATH.", "full path"),
-        (["bin/server"], 0, "", "{}/bin/server does not exist", "Name one that exists"),
-        (["./server.py"], 0o644, "", "{}/./server.py is a file that cannot be executed", "-- python ./server.py"),
-        (["./server.py"], 0o755, "", "{}/./server.py cannot be started", "-- python ./server.py"),  # without "#!"
-        ([sys.executable], 0, "gone", "there is no folder {}/gone", "Fix that"),
+        (["bin/server"], 0, "", "{}bin/server does not exist", "Name one that exists"),
+        (["./server.py"], 0o644, "", "{}./server.py is a file that cannot be executed", "-- python ./server.py"),
+        (["./server.py"], 0o755, "", f"{{}}./server.py {UNINTERPRETED}", "-- python ./server.py"),  # without "#!"
+        ([sys.executable], 0, "gone", "there is no folder {}gone", "Fix that"),
         ([sys.executable, "a\0b"], 0, "", "null byte", "Fix that"),
     ],
     ids=["not on PATH", "no such file", "not executable", "no interpreter", "no such folder", "a NUL character"],
@@ -330,7 +334,7 @@ def test_a_command_that_cannot_be_started_is_named_with_what_to_do(
     failure = _failure(CommandUpstream(command, str(tmp_path / folder), os.environ, str(tmp_path / "state")))
 
     assert failure.final
-    assert message.format(tmp_path) in failure.issues[0].message
+    assert message.format(os.path.join(tmp_path, "")) in failure.issues[0].message
     assert step in failure.issues[0].remediation
 
 

@@ -618,14 +618,14 @@ def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
 def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
-    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list contains no list of roots."])
-    assert read_roots({"roots": []}, "/") == ([], [])
-    paths, problems = read_roots({"roots": ["file:///a", 3, answer, {"uri": "/good"}]}, "/")
+    assert read_roots(answer, "/", "linux") == ([], ["The client's answer to roots/list contains no list of roots."])
+    assert read_roots({"roots": []}, "/", "linux") == ([], [])
+    paths, problems = read_roots({"roots": ["file:///a", 3, answer, {"uri": "/good"}]}, "/", "linux")
     assert (paths, len(problems)) == (["/good"], 3)
 
 
 def test_an_endless_list_is_read_to_its_beginning_only() -> None:
-    assert len(read_roots(_roots_answer(*("/a",) * 10_000), "/")[0]) == MAX_ROOTS
+    assert len(read_roots(_roots_answer(*("/a",) * 10_000), "/", "linux")[0]) == MAX_ROOTS
 
 
 JSON = st.recursive(

@@ -61,7 +61,7 @@ class Observation:
             assert self._told.wait_for(lambda: wanted <= self._all(), PATIENCE), f"{wanted} of {self.reports}"
             told, self.count = self._all(), len(self.reports)
             self.reports.clear()
-        return {os.path.relpath(path, self.folder) for path in told}
+        return {Path(os.path.relpath(path, self.folder)).as_posix() for path in told}
 
     def sync(self) -> None:
         """Until the watcher has seen what was there before, and is awake for what comes."""
@@ -330,7 +330,7 @@ def _look(folder: Path, *also: Path) -> WatchScope:
 
 def _relative(paths: object, root: Path) -> set[str]:
     assert isinstance(paths, (tuple, dict))
-    return {os.path.relpath(path, root) for path in paths}
+    return {Path(os.path.relpath(path, root)).as_posix() for path in paths}
 
 
 ADDINS, RESTORED = ".devtools/addins", "project.assets.json"

@@ -16,7 +16,7 @@ from ...instances.bounded_output import BoundedOutput
 from ...instances.child_process import spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
-from ...system.programs import about_path, first_executable, named_program_candidates
+from ...system.programs import about_path, first_executable, named_program_candidates, typed_path
 from ...system.state_files import name_for
 from ...system.text import shown_command, shown_url
 from .base import StartFailure, Upstream
@@ -151,12 +151,15 @@ class CommandUpstream(Upstream):
         return output
 
     def _not_found(self, name: str, found: Sequence[str]) -> Issue:
-        file = next((path for path in found if os.path.isfile(path)), None)
+        typed = typed_path(name, self._directory) if os.path.dirname(name) else ""
+        file = next((path for path in (*found, typed) if os.path.isfile(path)), None)
         if file is not None:
             message = f"The server {file} is a file that cannot be executed."
             step = f"Make it executable, or name the program that runs it, too, as in {self._interpreted()}."
-        elif os.path.dirname(name):
-            message = f"The server {found[0] if found else name} does not exist."
+            if sys.platform == "win32":
+                step = f"Name the program that runs it, too, as in {self._interpreted()}."
+        elif typed:
+            message = f"The server {typed} does not exist."
             step = f"Name one that exists {self._named_where}."
         else:
             message = f"The command '{name}' is not in the folders of PATH.{about_path(self._environ)}"

@@ -11,7 +11,7 @@ import os
 from ...issues import ADDINS_DO
 from ...system.folders import DATA_HOME, folders_on
 from ...system.log import log
-from ...system.programs import named_program_candidates
+from ...system.programs import typed_path
 from ...system.text import shown_text, shown_words
 from ...system.values import Value
 from ..config_file import read_place
@@ -200,7 +200,7 @@ def _not_found(case: _Case) -> tuple[str, str]:
         problem = f"'{name}' is at '{own}' on your own PATH, but {case.profile.name} is started without it."
         return problem + _unset(spec), _by_path(case, f"Put '{own}' into the entry")
     if os.path.dirname(name):
-        there = named_program_candidates(name, spec.folder, spec.environ, case.here.platform)[0]
+        there = typed_path(name, spec.folder, case.here.platform)
         state = "is a file that cannot be executed" if os.path.isfile(there) else "does not exist"
         return f"'{there}' {state}." + _unset(spec), _by_path(case, "Correct the entry")
     return f"'{name}' is not on PATH." + _unset(spec), _by_path(case, f"Install '{name}'")
