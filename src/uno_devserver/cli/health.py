@@ -11,7 +11,7 @@ import time
 from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
 from ..instances.csproj_user import NAMED_PROJECTS, projects_without
-from ..instances.health import STARTED_BEFORE, USE_DOTNET_HOST, HealthFacts, HealthStatus, health, judged
+from ..instances.health import HealthFacts, HealthStatus, health, judged, started_before
 from ..instances.host_kind import HostKind
 from ..instances.host_program import restored_since
 from ..instances.probe import Probe, probe_loaded
@@ -63,7 +63,9 @@ SERVE_PACKAGE = (
     '{"mcpServerRoot": ".."}.'
 )
 # Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
-OF_THE_HOST = frozenset({"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut", "HealthNotKnown"})
+OF_THE_HOST = frozenset(
+    {"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut", "AddInNotLoaded", "HealthNotKnown"}
+)
 # A proxy writes its status 50 ms after a change, on a busy machine later, and most servers start within a second.
 SETTLE_SECONDS = 1.0
 SETTLE_POLL_SECONDS = 0.02
@@ -250,9 +252,7 @@ def _with_restored_since(report: HealthReport, server: RegisteredServer, proxies
     missing = restored_since(server, host, report.facts.discovery, os.environ)
     if not missing:
         return report
-    message = STARTED_BEFORE.format(", ".join(missing))
-    step = "" if report.facts.discovery.host.program else USE_DOTNET_HOST
-    return judged(report.facts, (*report.issues, warning("AddInNotLoaded", message, step)))
+    return judged(report.facts, (*report.issues, started_before(missing, report.facts.discovery)))
 
 
 def _reported_by_proxies(proxies: Sequence[Status], facts: HealthFacts) -> HealthReport | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..instances.health import STARTED_BEFORE, USE_DOTNET_HOST
+from ..instances.health import started_before
 from ..instances.host_kind import HostKind
 from ..instances.host_program import restored_since
 from ..instances.launch import (
@@ -321,8 +321,7 @@ def _restored_since(running: RunningHost, request: StartRequest) -> list[str]:
     missing = restored_since(server, report, discovery, os.environ)
     if not missing or owners_of_host(server):
         return []
-    step = REMEDIES["AddInNotLoaded"] if discovery.host.program else USE_DOTNET_HOST
-    return [f"{STARTED_BEFORE.format(', '.join(missing))} {step}"]
+    return with_steps([started_before(missing, discovery)])
 
 
 def _is_loopback(address: str) -> bool:

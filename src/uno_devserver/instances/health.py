@@ -24,8 +24,6 @@ USE_DOTNET_HOST = (
     "'uno-devserver start --host dotnet'."
 )
 
-STARTED_BEFORE = "The Host was started before these add-ins were restored: {}."
-
 
 class HealthStatus(Enum):
     HEALTHY = "Healthy"
@@ -154,6 +152,12 @@ def health(facts: HealthFacts) -> HealthReport:
     if not facts.started and facts.discovery and facts.discovery.workspace.kind is ResolutionKind.Ambiguous:
         return judged(facts, (*found, *told))  # the choice is the first step
     return judged(facts, (*told, *_addin_issues(facts), *found))
+
+
+def started_before(packages: Iterable[str], discovery: Discovery) -> Issue:
+    """The issue that the bundled Host runs without the .NET add-ins of these packages."""
+    message = f"The Host was started before these add-ins were restored: {', '.join(packages)}."
+    return warning("AddInNotLoaded", message, "" if discovery.host.program else USE_DOTNET_HOST)
 
 
 def judged(facts: HealthFacts, found: Iterable[Issue]) -> HealthReport:

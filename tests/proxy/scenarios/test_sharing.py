@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,8 +19,10 @@ from support.hosts import is_running
 from support.machine import COMMAND
 from support.mcp_peers import MODERN, TestPeer
 from support.odd_servers import odd_server
+from support.packages import app_mcp
 from support.proxies import Proxies
 from support.reloading import SHORT_PAUSES
+from support.workspace import WorkspaceBuilder
 from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.service import Params
 from uno_devserver.system.ports import free_port
@@ -88,6 +92,32 @@ def test_a_host_that_the_user_started_is_used_and_outlives_the_session(proxies: 
 
     assert is_running(started["processId"])
     assert bench.machine.run("stop").exit_code == 0
+
+
+def test_a_session_names_dotnet_add_ins_that_were_restored_after_the_user_started_the_host(
+    proxies: Proxies, workspace: WorkspaceBuilder
+) -> None:
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+    machine = workspace.machine
+    try:
+        machine.run("start", "--host", "bundled")
+        client = proxies.connected()
+        before = client.wait_health(lambda report: report["discovery"] is not None, "looking for packages")
+        workspace.uno_6_5().project("App/App.csproj", [app_mcp()])  # as `dotnet restore` leaves it
+        (issue,) = not_loaded(client.wait_health(lambda report: bool(not_loaded(report)), "noticing the restore"))
+        (told,) = not_loaded(machine.run("health", "--json").json)
+        machine.run("start", "--host", "bundled", "--restart")
+        client.wait_health(lambda report: not not_loaded(report), "using the new Host")
+    finally:
+        machine.run("stop")
+
+    assert not not_loaded(before)
+    assert issue == told
+    assert "Uno.UI.App.Mcp" in issue["message"]
+
+
+def not_loaded(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [issue for issue in report["issues"] if issue["code"] == "AddInNotLoaded"]
 
 
 def test_a_relaunch_right_after_quitting_has_tools_every_time(proxies: Proxies, bench: Workbench) -> None:

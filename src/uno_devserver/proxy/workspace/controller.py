@@ -12,7 +12,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...instances.health import started_before
 from ...instances.host_kind import HostKind
+from ...instances.host_program import restored_since
 from ...instances.workspace_servers import active_servers
 from ...system.event_loop import Tasks, in_loop, run_in_thread
 from ...system.folders import folders
@@ -21,6 +23,7 @@ from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import AS_BEFORE, ToolFilter, read_config
 from ...workspace.trust import agreement_path, is_trusted, not_reloaded, refusal
+from ..health.status_file import status_of
 from ..health.upstream_issues import upstream_issues
 from ..state import ConnectionState
 from ..upstream.base import has_main_server, workspace_upstream
@@ -346,6 +349,7 @@ class WorkspaceController:
             host=None,
         )
         self._state.blame("launch", upstream.issues)
+        self._state.blame("restore", ())
 
     def introduced(self, name: object) -> None:
         """Record the name that the connected server has reported."""
@@ -363,6 +367,7 @@ class WorkspaceController:
             if probe.connected and running is keeper.running:
                 self._state.learn(host=probe)
             if not probe.loading:
+                await self._look_for_restored()
                 break
             await asyncio.sleep(self._limits.loading_seconds)
         # Files may have been saved while the Host started, before it was known that add-ins are missing.
@@ -395,6 +400,15 @@ class WorkspaceController:
         servers = await run_in_thread(lambda: active_servers(folders().registry, workspace))
         if workspace is self.workspace:
             self._state.learn(discovery=found, servers=servers)
+            await self._look_for_restored()
+
+    async def _look_for_restored(self) -> None:
+        """Report .NET add-ins that came after the start of a bundled Host that no proxy starts again."""
+        facts = self._state.facts
+        missing = await run_in_thread(lambda: restored_since_start(facts))
+        if (facts.upstream, facts.discovery) == (self._state.facts.upstream, self._state.facts.discovery):
+            discovery = facts.discovery
+            self._state.blame("restore", (started_before(missing, discovery),) if missing and discovery else ())
 
 
 class DiskView(Value):
@@ -424,6 +438,17 @@ def lacks_addins(facts: ProxyFacts) -> bool:
     """Whether the Host is owned, and add-ins did not load."""
     failed = facts.host is not None and any(addin.error is not None for addin in facts.host.add_ins)
     return facts.upstream is not None and facts.upstream.owned and bool(failed or facts.left_out)
+
+
+def restored_since_start(facts: ProxyFacts) -> list[str]:
+    """The packages whose .NET add-ins were not there when the Host was started. Reads the disk."""
+    upstream, discovery, host = facts.upstream, facts.discovery, facts.host
+    if upstream is None or upstream.owned or upstream.kind is not HostKind.BUNDLED or not (discovery and host):
+        return []
+    server = next((each.server for each in facts.servers if each.server.process_id == upstream.process_id), None)
+    if server is None or status_of(folders().state, server.parent_process_id):  # the proxy that started it restarts it
+        return []
+    return restored_since(server, host, discovery, os.environ)
 
 
 def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> bool:
