@@ -268,6 +268,25 @@ def test_the_step_that_writes_a_port_works_where_two_solutions_fit(uno: Workspac
     assert "ProjectWithoutPort" not in uno.machine.run("health", "--json").issue_codes
 
 
+def test_a_start_says_which_other_host_loses_a_shared_project_and_health_names_the_host_that_has_it(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    uno.solution("Other.slnx", ["App/App.csproj"])
+    first = uno.machine.run("start", "--solution", "App.slnx", "--json").json
+    second = uno.machine.run("start", "--solution", "Other.slnx", "--json").json
+
+    message = uno.machine.run("health", "--solution", "App.slnx", "--json").issue("ProjectWithoutPort")["message"]
+
+    (taken,) = (warning for warning in second["warnings"] if "App.csproj" in warning)
+    step = f"uno-devserver start --solution {uno.root / 'App.slnx'}."
+    assert all(part in taken for part in ("App.slnx", f"process {first['processId']}", str(first["port"]), step))
+    assert not any("App.csproj" in warning for warning in first["warnings"])
+    assert all(part in message for part in ("Other.slnx", f"process {second['processId']}", str(second["port"])))
+    back = uno.machine.run("start", "--solution", "App.slnx", "--json").json
+    assert any("Other.slnx" in warning for warning in back["warnings"])
+    assert "ProjectWithoutPort" not in uno.machine.run("health", "--solution", "App.slnx", "--json").issue_codes
+
+
 # --- failed starts ---------------------------------------------------------------------------------------------------
 
 

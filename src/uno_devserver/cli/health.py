@@ -10,7 +10,7 @@ import time
 
 from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
-from ..instances.csproj_user import NAMED_PROJECTS, projects_without
+from ..instances.csproj_user import knowing, named_projects, projects_without
 from ..instances.health import HealthFacts, HealthStatus, health, judged, started_before
 from ..instances.host_kind import HostKind
 from ..instances.host_program import restored_since
@@ -100,7 +100,7 @@ def run(invocation: Invocation) -> Result:
     config_problems = _config_problems(config, discovery.workspace, proxies)
     # Issues of a running server or proxy come first; otherwise those of the config, which the next start reads.
     first, then = (report.issues, config_problems) if own or proxies else (config_problems, report.issues)
-    report = judged(report.facts, (*first, *then, *_project_issues(discovery.workspace, own)))
+    report = judged(report.facts, (*first, *then, *_project_issues(discovery.workspace, own, servers)))
     data = {**report.to_json(), "proxies": proxies}
     return Result(data, health_text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
 
@@ -129,19 +129,27 @@ def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]
     return config_issues(config, workspace)
 
 
-def _project_issues(workspace: Workspace, server: RegisteredServer | None) -> Iterator[Issue]:
+def _project_issues(
+    workspace: Workspace, server: RegisteredServer | None, servers: Sequence[ActiveServer]
+) -> Iterator[Issue]:
     """Uno projects that no Host knows of, and projects of the solution whose apps do not know the Host."""
     if workspace.global_json is None or workspace.solution is None:
         return
     outside = uno_projects_outside(workspace)
     if outside:
-        what = f"{workspace.solution} does not contain {_named(outside)}"
+        what = f"{workspace.solution} does not contain {named_projects(outside)}"
         message = f"{what}; an app of a project outside gets no port of the Host."
         yield warning("ProjectNotInSolution", message)
     if server is not None and server.log_file is not None:  # otherwise another program launched it, and tells its port
         without = projects_without(server.port, workspace.solution)
         if without:
-            message = f"The apps of {_named(without)} do not know port {server.port} of the Host."
+            message = f"The apps of {named_projects(without)} do not know port {server.port} of the Host."
+            for each in servers:
+                if theirs := knowing(each.server, without):
+                    message += (
+                        f" Those of {named_projects(theirs)} know port {each.server.port} of the Host of "
+                        f"{each.server.solution} (process {each.server.process_id}): a project has the port of one."
+                    )
             yield warning("ProjectWithoutPort", message, _how_to_write_the_port(workspace, workspace.solution))
 
 
@@ -151,10 +159,6 @@ def _how_to_write_the_port(workspace: Workspace, solution: str) -> str:
         return ""
     command = quoted_line(["uno-devserver", "start", "--solution", solution])
     return f"Run {command}: it writes the port, and keeps the Host."
-
-
-def _named(projects: Sequence[str]) -> str:
-    return ", ".join(projects[:NAMED_PROJECTS]) + (" and more" if len(projects) > NAMED_PROJECTS else "")
 
 
 # The facts.

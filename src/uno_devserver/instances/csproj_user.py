@@ -16,15 +16,20 @@ from enum import Enum
 
 from ..msbuild.problems import shortened
 from ..msbuild.xml import XmlProblem, inner_text, parse_xml
+from ..system.command_lines import quoted_line
 from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, sweep, write_atomic
 from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
+from ..workspace.paths import path_key, same_place
 from ..workspace.solutions import read_solution, uses_uno
+from .registry import full_solution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
+
+    from .registry import RegisteredServer
 
     T = TypeVar("T")
 
@@ -112,6 +117,38 @@ def projects_without(port: int, solution: str) -> list[str]:
         for project in read_solution(solution).projects
         if uses_uno(project) and not _has_port(project + ".user", f"{port}#")
     ]
+
+
+def knowing(server: RegisteredServer, projects: Iterable[str]) -> list[str]:
+    """Those of these projects that the server's solution has, too, and whose apps know its port."""
+    solution = full_solution(server)
+    if solution is None:
+        return []
+    theirs = {path_key(project) for project in read_solution(solution).projects}
+    shared = (project for project in projects if path_key(project) in theirs)
+    return [project for project in shared if uses_uno(project) and _has_port(f"{project}.user", f"{server.port}#")]
+
+
+def taken_over(solution: str, port: int, servers: Iterable[RegisteredServer]) -> list[str]:
+    """Sentences: which apps know another running Host until this port is written for the projects of `solution`."""
+    sentences = []
+    for server in servers:
+        other = full_solution(server)
+        if server.port == port or other is None or same_place(other, solution):
+            continue
+        taken = knowing(server, read_solution(solution).projects)
+        if taken:
+            back = quoted_line(["uno-devserver", "start", "--solution", other])
+            was, now = f"the Host of {other} (process {server.process_id}, port {server.port})", f"port {port}"
+            sentences.append(
+                f"A project has the port of one Host: the apps of {named_projects(taken)} had that of {was}, and get "
+                f"{now} now. To give it back to that Host, run {back}."
+            )
+    return sentences
+
+
+def named_projects(projects: Sequence[str]) -> str:
+    return ", ".join(projects[:NAMED_PROJECTS]) + (" and more" if len(projects) > NAMED_PROJECTS else "")
 
 
 def _has_port(path: str, value: str) -> bool:

@@ -24,7 +24,7 @@ from .host_kind import HostKind
 from .host_program import NO_ADDINS, HostProgram, LaunchPlan, addin_paths, command_line
 from .launch_failure import LaunchFailure, LaunchFailureReason
 from .local_http import Loopback
-from .registry import prune, unregister, write_sidecar
+from .registry import prune, running_servers, unregister, write_sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class _Launcher:
         try:
             self._record(child.pid, left_out)  # first: if this process is killed, the next start waits for the Host
             observer.spawned(child, port)
-            tell_projects(request, port, observer)
+            tell_projects(request, port, observer, self._registry)
             asks = request.asks_addins and self._program.kind is HostKind.BUNDLED and self._uses(addins)
             if asks:
                 from .probe import wait_until_loaded  # this import takes a few ms, in which the Host starts
@@ -309,12 +309,14 @@ class _Launcher:
         )
 
 
-def tell_projects(request: StartRequest, port: int, observer: StartObserver) -> None:
-    """Write the port next to the projects of the solution, where apps read it."""
+def tell_projects(request: StartRequest, port: int, observer: StartObserver, registry: str) -> None:
+    """Write the port next to the projects of the solution, where apps read it: each knows one Host."""
     if request.solution is not None:
-        from .csproj_user import write_port
+        from .csproj_user import taken_over, write_port
 
-        for sentence in write_port(request.solution, port, request.workspace.own_directory).warnings:
+        taken = taken_over(request.solution, port, running_servers(registry))
+        written = write_port(request.solution, port, request.workspace.own_directory)
+        for sentence in (*taken, *written.warnings):
             observer.warned(sentence)
 
 

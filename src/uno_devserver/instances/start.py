@@ -85,7 +85,7 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
             # A start that has waited for another one must not replace the Host that was just launched.
             server = usable_server(request, folders.registry, observer, with_addins=not waited)
             if server is not None:
-                _tell_new_projects(server, request, environ, observer)
+                _tell_new_projects(server, request, environ, observer, folders.registry)
                 return _reuse(server, request)
         plan = plan or _plan(request, environ, observer)
         output = _open_output(log_path(folders.state, request.folder, request.solution))
@@ -104,7 +104,7 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
             running.child.stop(request.stop_seconds)
             running.child.end_the_rest()
             prune(folders.registry)
-            tell_projects(request, earlier.port, observer)  # they have the port of ours
+            tell_projects(request, earlier.port, observer, folders.registry)  # they have the port of ours
             return _reuse(earlier, request)
         remember_port(folders.state, request.folder, request.solution, running.port)
         return running
@@ -334,13 +334,17 @@ def _stop_for_restart(registry: str, server: RegisteredServer, observer: StartOb
 
 
 def _tell_new_projects(
-    server: RegisteredServer, request: StartRequest, environ: Mapping[str, str], observer: StartObserver
+    server: RegisteredServer,
+    request: StartRequest,
+    environ: Mapping[str, str],
+    observer: StartObserver,
+    registry: str,
 ) -> None:
     """Write the port for projects that the solution has got since the launch, unless a proxy must not write there."""
     from ..workspace.trust import is_trusted
 
     if request.by_user or is_trusted(environ, request.folder):
-        tell_projects(request, server.port, observer)
+        tell_projects(request, server.port, observer, registry)
 
 
 def _reuse(server: RegisteredServer, request: StartRequest) -> RunningHost:
