@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.waiting import wait_for
-from uno_devserver.cli.inspect import has_screen, open_in_browser
+from uno_devserver.cli.inspect import can_show_pages, open_in_browser
 
 URL = "http://localhost:6274/?code=abc&more='1'"
 
@@ -23,10 +23,11 @@ URL = "http://localhost:6274/?code=abc&more='1'"
         ("linux", {"DISPLAY": ""}, False),
         ("linux", {"DISPLAY": ":0"}, True),
         ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("linux", {"BROWSER": "/vscode/bin/helpers/browser.sh"}, True),
     ],
 )
-def test_a_screen_is_what_the_system_says_it_is(platform: str, environ: dict[str, str], screen: bool) -> None:
-    assert has_screen(platform, environ) is screen
+def test_pages_are_shown_where_the_system_has_the_means(platform: str, environ: dict[str, str], screen: bool) -> None:
+    assert can_show_pages(platform, environ) is screen
 
 
 def test_the_users_browser_gets_the_url_as_it_is(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_the_users_browser_gets_the_url_as_it_is(tmp_path: Path) -> None:
 
 
 def test_without_a_screen_no_browser_is_started() -> None:
-    assert not open_in_browser(URL, {name: value for name, value in os.environ.items() if "DISPLAY" not in name})
+    assert not open_in_browser(URL, {"PATH": os.environ["PATH"]})
 
 
 def test_a_browser_that_cannot_be_started_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,7 +255,7 @@ def _show(page: Page, invocation: Invocation, *, started: bool) -> Result | None
 
 def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:
     """Open the page in the user's browser; returns whether a browser was started."""
-    if not has_screen(sys.platform, environ):
+    if not can_show_pages(sys.platform, environ):
         return False
     import subprocess
 
@@ -276,6 +276,10 @@ def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:
     return True
 
 
-def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
-    """Whether there is a display; without one `webbrowser` would start a browser in the terminal."""
-    return platform in ("win32", "darwin") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
+def can_show_pages(platform: str, environ: Mapping[str, str]) -> bool:
+    """Whether there is a display, or a program that shows pages elsewhere, as editors set it in remote containers.
+
+    Without either `webbrowser` would start a browser in the terminal.
+    """
+    means = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return platform in ("win32", "darwin") or any(environ.get(name) for name in means)
