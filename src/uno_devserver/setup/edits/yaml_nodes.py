@@ -22,12 +22,22 @@ SCALAR, SEQUENCE, MAPPING, ALIAS = "scalar", "list", "mapping", "alias"
 BLOCK_SCALARS = ("|", ">")
 
 MAX_DEPTH = 100  # configurations have five levels; functions that walk over nodes recurse
+MAX_REFERRED = 10_000  # nodes read through aliases: the entries of a real configuration have dozens
 
 _BLANKS = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _COLON = re.compile(r"[ \t]*:")
 _PROPERTY = re.compile(r"&[^\s,\[\]{}]+|!<[^>\s]*>|![^\s,\[\]{}]*")
 _BLANK_LINE_WITH_TAB = re.compile(r"^ *\t[ \t]*(?=\r?$)", re.MULTILINE)
 _KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
+
+# How plain texts are read as values.
+_TAGS = "tag:yaml.org,2002:"
+_NULLS = ("", "~", "null", "Null", "NULL")
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses longer decimal numbers
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 
 
 class YamlNode(Value):
@@ -240,15 +250,7 @@ def _end(event: Any) -> int:
     return int(event.end_mark.index)
 
 
-MAX_REFERRED = 10_000  # nodes read through aliases: the entries of a real configuration have dozens
-
-_TAGS = "tag:yaml.org,2002:"
-_NULLS = ("", "~", "null", "Null", "NULL")
-_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses longer decimal numbers
-_FLOAT = re.compile(
-    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
+# The values of nodes.
 
 
 class ValueReader:
