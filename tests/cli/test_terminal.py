@@ -28,6 +28,7 @@ from uno_devserver.cli.terminal import (
     Style,
     colours_wanted,
     columns,
+    explained,
     folded,
     laid_out,
     mode_with_escapes,
@@ -352,6 +353,14 @@ def facts(*rows: Row) -> list[str]:
 
 def items(*texts: str) -> list[str]:
     return laid_out(Report("Title", (Bullets("Items", texts),))).splitlines()[3:]
+
+
+def test_an_error_keeps_several_words_in_a_line_however_narrow_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _descriptor: os.terminal_size((5, 5)))
+
+    lines = explained("error: It cannot be done now.").splitlines()
+
+    assert lines == ["error: It cannot be", "  done now."]
 
 
 @pytest.mark.usefixtures("narrow")
