@@ -183,12 +183,10 @@ def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, s
 
     `folder`: of the workspace; `output`: the one that a .NET build writes to.
     """
-    from ...workspace.npm_packages import PACKAGE_JSON
-
     places = [os.path.join(os.path.realpath(place), "") for place in (package.root, output) if place]
     gone = [path for path in package.started if not os.path.exists(path)]
     missing = next((path for path in gone if os.path.realpath(path).startswith(tuple(places))), None)
-    if missing is None and not os.path.isfile(os.path.join(package.root, PACKAGE_JSON)):
+    if missing is None and not _lack_output(package):
         return None
     from ...hotreload.build_command import build_of, unbuilt_package
     from ...hotreload.digest_store import DigestStore
@@ -205,6 +203,17 @@ def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, s
     else:
         return None
     return warning("HostNotStarted", message, "It is started when it is built.")
+
+
+def _lack_output(package: WatchedPackage) -> bool:
+    """Whether packages that it uses lack files which their builds may write."""
+    from ...workspace.npm_packages import missing_outputs, packages_to_build
+    from ...workspace.repository import BudgetSpent
+
+    try:
+        return any(map(missing_outputs, packages_to_build(package.root, package.workspace)))
+    except BudgetSpent:
+        return False
 
 
 def unbuilt_command(options: ProxyOptions, environ: Mapping[str, str]) -> Issue | None:
