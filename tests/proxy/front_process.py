@@ -98,6 +98,7 @@ if odd == "floods":
     main.ClientOutput = lambda handle, lost: output.ClientOutput(handle, 1_000_000, 2_000_000, lost=lost)
 if os.environ.get("AS_ON_WINDOWS"):
     input._can_be_watched, output.POLLS = lambda handle: False, False
+    main.tells_closed = lambda: False
 
 options = {name: f"--{name}" in sys.argv for name in ("only_catalogue", "wait_tools", "force_fallback")}
 failure = main.serve(ProxyOptions(os.getcwd(), **options))

@@ -196,8 +196,9 @@ def test_it_is_gone_when_its_input_ends_whatever_the_engine_does(tmp_path: Path,
 
 
 @pytest.mark.parametrize("unread", [False, True])
-def test_it_is_gone_also_when_the_loop_of_the_engine_hangs(tmp_path: Path, unread: bool) -> None:
-    with FrontProcess(tmp_path) as proxy:
+@pytest.mark.parametrize("as_on_windows", ["", "1"], ids=["", "as on Windows"])
+def test_it_is_gone_also_when_the_loop_of_the_engine_hangs(tmp_path: Path, unread: bool, as_on_windows: str) -> None:
+    with FrontProcess(tmp_path, env={"AS_ON_WINDOWS": as_on_windows}) as proxy:
         proxy.ask("tools/call", ECHO)
         proxy.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "block"}})
         time.sleep(0.05)  # it hangs

@@ -17,7 +17,7 @@ from ..issues import UserError, fatal
 from ..system.folders import folders
 from ..system.log import ERROR, log
 from .front.first_answers import Front
-from .front.input import client_input
+from .front.input import client_input, tells_closed
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile
 from .lists.catalogue import identity_of, load, own_tool_facts
@@ -117,10 +117,13 @@ class Proxy:
             return
         self._begun = True
         _thread.start_new_thread(self._prepare, ())
-        from .front.client_watch import watch_client, watch_ends
+        from .front.client_watch import watch_client, watch_ends, watch_input
 
         _thread.start_new_thread(watch_client, (self._parent, self._end))
-        _thread.start_new_thread(watch_ends, (self._source, self._sink, lambda: self._input.reads, self._end))
+        if tells_closed():
+            _thread.start_new_thread(watch_ends, (self._source, self._sink, lambda: self._input.reads, self._end))
+        else:
+            _thread.start_new_thread(watch_input, (self._input, self._end))
 
     def _prepare(self) -> None:
         """Begin the first start and import the engine; runs in the second thread."""

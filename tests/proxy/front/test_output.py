@@ -124,6 +124,7 @@ def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int], output:
 
     output.write(b"anybody?")
 
+    assert output.wait(PATIENCE)
     assert output.gone
     output.write(b"still?")  # no matter
     assert output.wait(0)

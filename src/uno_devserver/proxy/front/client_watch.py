@@ -12,13 +12,13 @@ import select
 import time
 
 from ...system.ancestry import ancestors, wait_for_end
-from .input import tells_closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...system.ancestry import Ancestor
+    from .input import ClientInput
 
 CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
 
@@ -54,15 +54,24 @@ def watch_ends(source: int, sink: int, reads: Callable[[], int], end: Callable[[
 
     `reads` returns the number of its reads so far.
     """
-    if not tells_closed():
-        return
     closed = select.poll()
     closed.register(source, 0)  # `poll` reports in any case that they are closed
     closed.register(sink, 0)
     if source not in dict(closed.poll()):
         end("the client does not read any more")
+    _end_unread(reads, end)
+
+
+def watch_input(source: ClientInput, end: Callable[[str], None]) -> None:
+    """The same without `poll`, of an input that a thread reads: that one sees its end, though the main thread hangs."""
+    if source.wait_closed():
+        _end_unread(lambda: source.reads, end)
+
+
+def _end_unread(reads: Callable[[], int], end: Callable[[str], None]) -> None:
+    """Call `end` as soon as the main thread reads no more; something may be left to be read."""
     before = -1
-    while before != (before := reads()):  # something may be left to be read
+    while before != (before := reads()):
         time.sleep(NOTICE_SECONDS)
     end("the client closed our input")
 

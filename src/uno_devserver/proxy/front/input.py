@@ -73,6 +73,10 @@ class ClientInput:
         """Whether the client has closed the input; there may still be something to read."""
         return False
 
+    def wait_closed(self) -> bool:
+        """Block until the client has closed the input; return False at once where only reading would tell."""
+        return False
+
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         """Have the loop, which runs in this thread, call `readable` whenever there is something to read."""
         raise NotImplementedError
@@ -154,6 +158,8 @@ class ThreadedInput(ClientInput):
         self._quiet = _thread.allocate_lock()  # held until there is input, or `wake` is called
         self._quiet.acquire()
         self._call: tuple[AbstractEventLoop, Callable[[], None]] | None = None
+        self._open = _thread.allocate_lock()  # held until the client has closed the input
+        self._open.acquire()
         _thread.start_new_thread(self._run, ())
 
     def wait(self, milliseconds: int) -> bool:
@@ -173,7 +179,12 @@ class ThreadedInput(ClientInput):
         if not self._chunks:
             return []
         data = self._chunks.popleft()
+        self.reads += 1
         return self._splitter.feed(data) if data else self._end()
+
+    def wait_closed(self) -> bool:
+        with self._open:
+            return True
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._call = loop, readable
@@ -201,6 +212,7 @@ class ThreadedInput(ClientInput):
                     call[0].call_soon_threadsafe(call[1])
                 except RuntimeError:
                     self.wake()  # the loop has ended, and the main thread is in `wait` again
+        self._open.release()
 
 
 def _can_be_watched(handle: int) -> bool:
