@@ -15,7 +15,7 @@ from uno_devserver.host.ide.channel import IdeChannel
 from uno_devserver.host.routes import rebind
 from uno_devserver.protocol.http.messages import Request, Response
 
-from .ide.client import Ide, open_channel
+from .ide.client import Ide, of_this_process, open_channel
 
 pytestmark = pytest.mark.usefixtures("temp")
 
@@ -92,7 +92,7 @@ async def test_a_path_is_refused_and_nothing_is_made_or_removed_there(temp: Path
             assert response.status == 400
             assert "must be a plain name" in json.loads(response.body)
 
-        assert channel.channel_id == "one"
+        assert channel.channel_id == of_this_process("one")
         assert sorted(os.listdir(temp)) == ["CoreFxPipe_one", "stale.sock"]
         assert stale.stat() == before
 
@@ -114,7 +114,7 @@ async def test_an_id_that_is_no_plain_name_is_refused(segment: str) -> None:
 
         assert response.status == 400
         assert "must be a plain name" in json.loads(response.body)
-        assert channel.channel_id == "one"
+        assert channel.channel_id == of_this_process("one")
 
 
 @pytest.mark.parametrize("segment", ["%20", "%09%0A", "%FF"])
@@ -123,7 +123,7 @@ async def test_an_id_that_is_no_text_is_refused(segment: str) -> None:
         response = await post(channel, segment)
 
         assert (response.status, json.loads(response.body)) == (400, "channelId is required.")
-        assert channel.channel_id == "one"
+        assert channel.channel_id == of_this_process("one")
 
 
 async def test_a_failure_says_why_and_the_old_channel_stays(temp: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_call_is_seen_while_it_runs_and_with_its_outcome(proxies: Proxies, ben
     assert [(proxy["processId"], proxy["own"]) for proxy in snapshot["proxies"]] == [(client.pid, True)]
     assert [server["isInWorkspace"] for server in snapshot["servers"]] == [True]
     assert (running["client"], running["totalMs"], running["method"]) == ("test-client", None, "tools/call")
-    assert str(begun) in running["arguments"]
+    assert json.dumps(str(begun)) in running["arguments"]
     assert (done["id"], done["outcome"]) == (running["id"], "held")
     assert done["totalMs"] >= running["runningMs"]
 
