@@ -46,7 +46,7 @@ def test_a_server_is_listed_with_the_recorded_lines(machine: Machine, registry: 
         for line in theirs("one-list")
         if "Process Chain" not in line
     ]
-    printed = re.sub(r"\(python[\d.]*\)", f"({name})", result.stdout)
+    printed = re.sub(r"\(python[\d.]*(\.exe)?\)", f"({name})", result.stdout)
     assert [line for line in lines(printed) if line in expected] == expected
     assert re.search(rf"  Process Chain: .* → python\S* \({parent.pid}\) → python\S* \({server.pid}\)\n", result.stdout)
 

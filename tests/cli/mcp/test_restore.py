@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from support.registration import Clients, operations
@@ -14,7 +15,7 @@ def test_all_files_of_a_client_are_put_back(clients: Clients) -> None:
     clients.install("cursor")
     clients.install("cursor", "--scope", "user")
 
-    text = clients.text("restore", "cursor").stdout
+    text = clients.text("restore", "cursor").stdout.replace("\\", "/")
 
     assert text.startswith("MCP Restore\n===========\n\n  (file)  restored  .cursor/mcp.json")
     assert clients.tree() == before
@@ -75,7 +76,7 @@ def test_what_else_is_kept_is_named_with_its_whole_path(clients: Clients) -> Non
 
     lines = clients.text("restore", "cursor").stdout.splitlines()
 
-    (kept,) = [line for line in lines if "/backups/" in line]
+    (kept,) = [line for line in lines if f"{os.sep}backups{os.sep}" in line]
     assert Path(kept.strip().strip("'")).read_bytes() == b"{ }"
     assert max(len(line) for line in lines if line != kept) <= 80
 
