@@ -177,7 +177,8 @@ class _Session:
         name, version = global_json.uno_sdk.package, global_json.uno_sdk.version
         folder = self.folders.find(name, version)
         if folder is None:
-            return SdkInfo(global_json, issues=(fatal("SdkNotInCache", self._not_found(name, version)),))
+            reason = _not_exact(path, name, version) or (self._not_found(name, version), "")
+            return SdkInfo(global_json, issues=(fatal("SdkNotInCache", *reason),))
         packages = read_sdk_packages(folder)
         return SdkInfo(global_json, folder, packages, (packages.issue,) if packages.issue else ())
 
@@ -275,6 +276,14 @@ class _Session:
 
     def _not_found(self, name: str, version: str) -> str:
         return f"{name} {version} was not found in package folders: {', '.join(self.folders.locations)}."
+
+
+def _not_exact(path: str, name: str, version: str) -> tuple[str, str] | None:
+    """Message and next step for a version that no restore can make an SDK of: MSBuild knows no floating ones there."""
+    if not set("*[(,") & set(version):
+        return None
+    message = f"{path} names {name} {version}, but MSBuild finds a project SDK only by an exact version."
+    return message, f'Write the exact version into the file, as in "{name}": "6.5.31", then run \'dotnet restore\'.'
 
 
 def _sdk_versions(document: object) -> dict[str, str]:
