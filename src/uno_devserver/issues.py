@@ -90,7 +90,7 @@ _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is 
 
 REMEDIES = {
     # the workspace
-    "WorkspaceAmbiguous": "Name the one you mean with --solution, or run from a folder that holds only that one.",
+    "WorkspaceAmbiguous": "Name the one you mean: --solution <path>.",
     "WorkspaceNotResolved": "Put a global.json with Uno.Sdk under msbuild-sdks next to the solution or above it.",
     "NoSolutionFound": (
         f"Create a project ('dotnet new unoapp' makes one), or name its folder with --solution-dir. {ADDINS_DO}"

@@ -216,6 +216,8 @@ def test_two_solutions_that_fit_equally_well_are_named(uno: WorkspaceBuilder, ho
     assert result.json["error"]["code"] == "WorkspaceAmbiguous"
     assert "App.slnx" in result.json["error"]["message"]
     assert "Other.slnx" in result.json["error"]["message"]
+    # Both lie in one folder, so there is no other folder to run from.
+    assert result.json["error"]["nextStep"] == "Name the one you mean: --solution <path>."
     assert hosts.launches() == []
 
 
