@@ -137,6 +137,7 @@ def test_of_two_solutions_health_reports_on_the_one_that_is_named_or_has_a_host(
     assert codes.index("WorkspaceAmbiguous") < codes.index("HostNotStarted"), "the choice is the first step"
     steps = [issue["remediation"] for issue in undecided]
     assert len(steps) == len(set(steps))
+    assert not [step for step in steps if step.startswith("Then")], "in JSON each stands alone"
     assert plain.json["selectedSolutionPath"] == str(workspace.root / "One.slnx")
     assert plain.json["hostProcessId"] == pid
     assert "WorkspaceAmbiguous" not in plain.issue_codes

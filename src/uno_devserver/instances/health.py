@@ -210,7 +210,7 @@ def _how_to_start(facts: HealthFacts) -> str:
     if workspace is None or workspace.resolved:
         return ""
     if workspace.kind is ResolutionKind.Ambiguous:
-        return "Then run 'uno-devserver start --solution <path>'."
+        return "Run 'uno-devserver start --solution <path>' with the solution that you mean."
     return "For an Uno app, resolve the other issues first. Then run 'uno-devserver start', which serves any folder."
 
 

@@ -229,7 +229,7 @@ def _command_problem(match: Match, here: Here) -> tuple[str, str] | None:
         hint = f", or register this program by its path: --runner {PATH_RUNNER}" if by_path else ""
         return problem, f"install it{hint}."
     if is_temporary(command, here.environ):
-        step = f"install the program in a folder that stays, and register it from there: --runner {PATH_RUNNER}."
+        step = "install the program in a folder that stays, and register it from there."
         return f"'{command}' is in a temporary folder, and will be gone", step
     return None
 
