@@ -136,6 +136,20 @@ def test_an_uno_workspace_without_net_gets_the_bundled_host_and_is_told_why(
     assert all("only the .NET Host loads" in addin["error"] for addin in addins[1:])
 
 
+def test_the_bundled_host_in_place_of_one_that_is_not_restored_is_told_with_the_cause(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    machine.install_dotnet()
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+
+    first, again = (machine.run("start", "--json").json for _ in range(2))
+
+    assert first["host"] == "bundled"
+    assert any("so the bundled Host is used" in warning for warning in first["warnings"])
+    assert any("Uno.Sdk 6.5.31 was not found" in warning for warning in first["warnings"])
+    assert again["warnings"] == [], "nothing was chosen"
+
+
 def test_the_bundled_host_is_not_sent_to_msbuild_for_addins_that_it_could_not_load(
     workspace: WorkspaceBuilder, machine: Machine
 ) -> None:

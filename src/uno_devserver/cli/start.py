@@ -159,6 +159,9 @@ class _Observer(StartObserver):
         own = workspace.issues[:1] if doubtful else ()  # the others are its causes
         for text in with_steps((*own, *plan.issues)):
             self.warned(text)
+        instead = plan.program.kind is HostKind.BUNDLED and self._request.host is None
+        if instead and workspace.global_json and all(issue.code != "DotNetNotFound" for issue in plan.issues):
+            self.warned("The workspace has no .NET Host that can run, so the bundled Host is used.")
         self._interrupts.hold()  # from here on a Host may have been started, and must not be left behind
 
     def spawned(self, child: Child, port: int) -> None:
