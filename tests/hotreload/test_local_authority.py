@@ -707,7 +707,8 @@ async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(
     monkeypatch.setattr("uno_devserver.hotreload.local_authority.REPEAT_SECONDS", 0.05)
     async with owner_of(project) as owner:
         async with building(owner, project, "two") as checking:
-            assert owner.told[:2] == [
+            # On a busy machine the first message is repeated, too.
+            assert [said for said in owner.told if not said.endswith(" s)")] == [
                 "The code of the server has changed: src/main.js",
                 "npm run build runs for the server",
             ]
