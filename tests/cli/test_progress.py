@@ -16,12 +16,12 @@ import pytest
 from support.hosts import Manners, StandInHosts
 from support.machine import RUN_SECONDS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry
-from support.terminals import Terminal, columns_of, shown
+from support.terminals import Terminal, columns_of, open_terminal, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine
 
 if sys.platform != "win32":
-    import pty
+    pass
 
 FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
 
@@ -187,7 +187,7 @@ def test_a_terminal_of_ascii_gets_ascii(slow: Slow) -> None:
 
 
 def test_a_terminal_that_went_away_does_not_stop_the_work() -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     stream = os.fdopen(theirs, "w")
     os.close(ours)
     line = _StatusLine(stream)

@@ -11,11 +11,13 @@ import pytest
 
 from support.files import write
 from support.golden import GOLDEN
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_hour_ago
 from uno_devserver.system.processes import process_started
 
 UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
+
+STOPPED = signal.SIGTERM if WINDOWS else -signal.SIGTERM  # the exit code of a process that was told to end
 
 
 class Workspaces:
@@ -68,7 +70,7 @@ def test_only_the_workspaces_server_is_stopped(machine: Machine, registry: Regis
 
     expected = [line.replace("{HOSTPID}", str(mine.pid)) for line in recorded("one-stop")]
     assert (result.exit_code, result.stdout.splitlines()) == (0, expected)
-    assert mine.exit_code() == -signal.SIGTERM
+    assert mine.exit_code() == STOPPED
     assert other.runs
     assert registry.names() == [f"devserver-{other.pid}.json"]
 
@@ -78,7 +80,7 @@ def test_the_workspace_can_be_named(machine: Machine, workspaces: Workspaces) ->
     server = workspaces.server(app)
 
     assert machine.run("stop", "--solution-dir", str(app)).exit_code == 0
-    assert server.exit_code() == -signal.SIGTERM
+    assert server.exit_code() == STOPPED
 
 
 def test_a_server_without_a_solution_belongs_to_a_folder(
@@ -91,7 +93,7 @@ def test_a_server_without_a_solution_belongs_to_a_folder(
 
     assert machine.run("stop", cwd=machine.workspace).exit_code == 0
 
-    assert mine.exit_code() == -signal.SIGTERM
+    assert mine.exit_code() == STOPPED
     assert other.runs
 
 
@@ -104,7 +106,8 @@ def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine,
     first, hint = result.stdout.splitlines()
     assert (result.exit_code, first) == (0, "No active DevServers found to stop.")
     assert hint == (
-        f"These run elsewhere: PID {server.pid} on port 5611 ({app}/app.slnx). Stop one with --pid, or all with --all."
+        f"These run elsewhere: PID {server.pid} on port 5611 ({app / 'app.slnx'}). "
+        "Stop one with --pid, or all with --all."
     )
     assert server.runs
 
@@ -120,7 +123,7 @@ def test_all_servers_of_the_workspace_are_stopped(
     result = machine.run("stop", cwd=app)
 
     assert result.stdout.endswith("Successfully stopped 2 DevServer(s)\n")
-    assert (first.exit_code(), second.exit_code()) == (-signal.SIGTERM, -signal.SIGTERM)
+    assert (first.exit_code(), second.exit_code()) == (STOPPED, STOPPED)
 
 
 def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces: Workspaces) -> None:
@@ -150,7 +153,7 @@ def test_all_servers_of_this_user_are_stopped(machine: Machine, registry: Regist
         f"Stopping DevServer with PID {second.pid} on port 5611...",
         "Successfully stopped 2 DevServer(s)",
     ]
-    assert (first.exit_code(), second.exit_code()) == (-signal.SIGTERM, -signal.SIGTERM)
+    assert (first.exit_code(), second.exit_code()) == (STOPPED, STOPPED)
     assert registry.names() == [f"devserver-{foreign.process_id}.json"]
 
 
@@ -174,7 +177,7 @@ def test_one_server_is_stopped_by_its_process_id_from_anywhere(machine: Machine,
         ],
         "otherProcessIds": [other.pid],
     }
-    assert mine.exit_code() == -signal.SIGTERM
+    assert mine.exit_code() == STOPPED
     assert other.runs
 
 
@@ -286,7 +289,7 @@ def test_a_zombie_does_not_hold_up_the_command(machine: Machine, registry: Regis
 
     assert result.stdout.endswith("Successfully stopped 1 DevServer(s)\n")
     assert registry.names() == []
-    assert server.exit_code() == -signal.SIGTERM
+    assert server.exit_code() == STOPPED
 
 
 def test_an_entry_that_names_the_first_process_stops_nothing(machine: Machine, registry: Registry) -> None:

@@ -16,7 +16,7 @@ from support.machine import Machine
 from support.packages import app_mcp, settings
 from support.registration import DNX
 from support.servers import Processes, Registry
-from support.terminals import Terminal, columns_of, shown
+from support.terminals import Terminal, columns_of, open_terminal, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli import terminal
 from uno_devserver.cli.result import Bullets, Report, Row, Section
@@ -38,7 +38,7 @@ from uno_devserver.cli.terminal import (
 from uno_devserver.system.text import one_line
 
 if sys.platform != "win32":
-    import pty
+    pass
 
 COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
 NAME = "Contoso.Field.Service.Mobile.Application"
@@ -162,7 +162,7 @@ def test_a_log_file_has_no_colours(machine: Machine, tmp_path: Path) -> None:
 
 
 def test_every_line_of_a_text_is_coloured_by_itself() -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     with os.fdopen(theirs, "w") as terminal:
         text = styled("one\n\ntwo", Style.GOOD, terminal)
     os.close(ours)

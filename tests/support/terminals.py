@@ -27,6 +27,13 @@ if sys.platform != "win32":
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
+def open_terminal() -> tuple[int, int]:
+    """Our end of a new terminal, and that of the program."""
+    if sys.platform == "win32":
+        pytest.skip("it needs a terminal of POSIX")
+    return pty.openpty()
+
+
 class Terminal:
     """One run of the program; both its outputs, or one of them, are the terminal."""
 
@@ -41,9 +48,7 @@ class Terminal:
         stderr: int | None = None,
         program: Sequence[str] = (sys.executable, "-m", "uno_devserver"),
     ) -> None:
-        if sys.platform == "win32":
-            pytest.skip("it needs a terminal of POSIX")
-        self._ours, theirs = pty.openpty()
+        self._ours, theirs = open_terminal()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.sent = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character

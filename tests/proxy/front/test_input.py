@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support.terminals import open_terminal
 from support.waiting import until
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.proxy.front.input import (
@@ -27,7 +28,7 @@ from uno_devserver.proxy.front.input import (
 )
 
 if sys.platform != "win32":
-    import pty
+    pass
 
 PATIENCE_MS = 60_000
 LINES = [b'{"id":1}', b'{"id":2}', b'{"id":3}']
@@ -217,7 +218,7 @@ def test_a_file_and_a_device_are_read_to_their_end(requests: tuple[Path, list[by
 
 
 def test_a_terminal_is_read_and_is_at_its_end_when_it_is_gone() -> None:
-    controller, terminal = pty.openpty()
+    controller, terminal = open_terminal()
     source = client_input(terminal)
     assert isinstance(source, ThreadedInput)
     os.write(controller, b'{"id":1}\n')
