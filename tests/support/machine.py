@@ -94,7 +94,10 @@ class Machine:
         address_space: int | None = None,
         prefix: Sequence[str] = (),
     ) -> Result:
-        """Run `uno-devserver <argv>`; `address_space` bounds its memory in bytes, `prefix` is a program to run it."""
+        """Run `uno-devserver <argv>`; `prefix` is a program to run it.
+
+        `address_space` bounds its memory in bytes, where the system can.
+        """
         process = subprocess.run(
             [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
@@ -103,7 +106,7 @@ class Machine:
             capture_output=True,
             encoding="utf-8",
             timeout=timeout,
-            preexec_fn=None if address_space is None else lambda: _limit_memory(address_space),
+            preexec_fn=None if WINDOWS or address_space is None else lambda: _limit_memory(address_space),
         )
         result = Result(argv, process.returncode, process.stdout, process.stderr)
         for unexpected in ("Traceback", "went wrong inside uno-devserver"):

@@ -117,7 +117,7 @@ class ProxyClient:
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: Path) -> None:
         self._stderr = stderr
-        self._is_launcher = COMMAND in argv
+        self._is_launcher = argv[0] == COMMAND  # a program in front of it runs Python itself
         self.state = Path(folders(env).state)
         with stderr.open("wb") as errors:
             self.process = subprocess.Popen(
