@@ -182,6 +182,22 @@ def test_a_solution_that_is_not_about_uno_can_be_served(workspace: WorkspaceBuil
     assert (workspace.root / "Lib/Lib.csproj.user").exists()
 
 
+@pytest.mark.parametrize("addin", [False, True], ids=["plain", "with-addin"])
+def test_with_a_broken_global_json_it_is_told_that_no_app_finds_the_host(
+    workspace: WorkspaceBuilder, machine: Machine, addin: bool
+) -> None:
+    workspace.file("global.json", '{"msbuild-sdks": {').project("App/App.csproj", restored=False).solution("App.slnx")
+    if addin:
+        workspace.file(ADDIN, GREETER)
+
+    result = machine.run("start", "--json")
+
+    assert result.exit_code == 0
+    assert not (workspace.root / "App" / "App.csproj.user").exists()
+    assert any("global.json" in warning and "Make it a readable file" in warning for warning in result.json["warnings"])
+    assert any(warning.startswith("No app finds this Host") for warning in result.json["warnings"])
+
+
 def test_a_bare_folder_gets_a_host_too(machine: Machine) -> None:
     result = machine.run("start", "--json", cwd=machine.home)
 

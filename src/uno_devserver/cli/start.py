@@ -156,9 +156,12 @@ class _Observer(StartObserver):
     def planned(self, plan: LaunchPlan) -> None:
         workspace = self._request.workspace
         doubtful = not workspace.resolved or workspace.undecided
-        own = workspace.issues[:1] if doubtful else ()  # the others are its causes
+        broken = tuple(issue for issue in workspace.issues if issue.code == "GlobalJsonInvalid")
+        own = workspace.issues[:1] if doubtful else broken  # the others are its causes
         for text in with_steps((*own, *plan.issues)):
             self.warned(text)
+        if broken and self._request.solution is None:
+            self.warned("No app finds this Host: without a readable global.json its port is written for no project.")
         instead = plan.program.kind is HostKind.BUNDLED and self._request.host is None
         if instead and workspace.global_json and all(issue.code != "DotNetNotFound" for issue in plan.issues):
             self.warned("The workspace has no .NET Host that can run, so the bundled Host is used.")
