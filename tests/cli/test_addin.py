@@ -216,6 +216,18 @@ def test_a_file_that_is_no_package_is_an_error_with_the_next_step(machine: Machi
     assert "x.nupkg cannot be read as a package" in result.stderr
 
 
+def test_a_package_without_a_nuspec_is_an_error_that_says_so(machine: Machine) -> None:
+    path = machine.root / "Acme.Tool.1.0.0.nupkg"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("buildTransitive/Acme.Tool.targets", "<Project />")
+
+    result = machine.run("addin", "check", str(path))
+
+    assert result.exit_code == 1
+    assert f"{path} has no .nuspec at its root" in result.stderr
+    assert "dotnet pack" in result.stderr
+
+
 @pytest.mark.parametrize(("argv", "code"), [((), 2), (("nowhere.nupkg",), 1)])
 def test_a_missing_package_is_an_error(machine: Machine, argv: tuple[str, ...], code: int) -> None:
     assert machine.run("addin", "check", *argv).exit_code == code

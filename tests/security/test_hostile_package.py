@@ -146,7 +146,7 @@ def test_a_link_to_nothing_in_the_place_of_its_identity_is_no_identity(machine: 
 
 
 def test_a_package_without_an_identity_has_the_name_of_its_file(machine: Machine) -> None:
-    result = check(machine, packed(machine, {"lib/a.dll": "MZ"}))
+    result = check(machine, packed(machine, {"Acme.Tool.nuspec": "<package />", "lib/a.dll": "MZ"}))
 
     assert result.json["package"] == "Acme.Tool.1.0.0"
 

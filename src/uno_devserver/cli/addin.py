@@ -62,6 +62,9 @@ def run(invocation: Invocation) -> Result:
         return _result(path, _Check(path, os.path.basename(path)))
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
         _lay_out(path, folder)
+        if not _nuspecs(folder):
+            message = f"{path} has no .nuspec at its root, and NuGet takes no package without one."
+            raise UserError("PackageUnreadable", message, "Make it with 'dotnet pack', which writes the .nuspec.")
         return _result(path, _Check(folder, os.path.splitext(os.path.basename(path))[0]))
 
 
@@ -142,6 +145,10 @@ def _unescaped(name: str) -> str:
     return unquote(name).replace("\\", "/")  # NuGet escapes names as in URLs
 
 
+def _nuspecs(folder: str) -> list[str]:
+    return [name for name in sorted(os.listdir(folder)) if name.lower().endswith(".nuspec")]
+
+
 class _Check:
     """The check of a package folder; its attributes are the results."""
 
@@ -163,8 +170,7 @@ class _Check:
     def _identity(self, otherwise: str) -> tuple[str, str]:
         texts: dict[str, str] = {}
         try:
-            names = [name for name in sorted(os.listdir(self.folder)) if name.lower().endswith(".nuspec")]
-            root = parse_xml(read_bytes(os.path.join(self.folder, names[0]), MAX_TEXT_BYTES))
+            root = parse_xml(read_bytes(os.path.join(self.folder, _nuspecs(self.folder)[0]), MAX_TEXT_BYTES))
             for section in root.elements:
                 texts |= {e.name: "".join(map(str, e.children)) for e in section.elements if section.name == "metadata"}
         except (IndexError, OSError, FileProblem, XmlProblem):
