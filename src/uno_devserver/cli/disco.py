@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ..discovery.discover import DiscoveryRequest, discover, discover_addins
-from ..issues import UserError, with_steps
+from ..issues import REMEDIES, UserError, with_steps
 from ..system.log import log
 from .result import Result
 
@@ -43,12 +43,16 @@ def run(invocation: Invocation) -> Result:
 
 
 def _asked(request: DiscoveryRequest, found: Discovery) -> AddInDiscovery:
-    """What MSBuild says of the add-ins; raises UserError if the user has not agreed that it runs."""
+    """What MSBuild says of the add-ins; raises UserError if there is none, or the user has not agreed to it."""
+    from ..system.programs import find_program
     from ..workspace.trust import AGREE, is_trusted
     from .progress import say
 
     directory = found.workspace.working_directory
     if not request.force_msbuild and not is_trusted(os.environ, directory):
+        if find_program("dotnet", os.environ) is None:
+            message = "--verify asks MSBuild, and no 'dotnet' was found in the folders of PATH."
+            raise UserError("DotNetNotFound", message, REMEDIES["DotNetNotFound"])
         message = f"--verify would run the build of {directory}, to which the user has not agreed."
         raise UserError("WorkspaceNotTrusted", message, f"Leave it out, or run {AGREE}.")
     say("Asking MSBuild for the add-ins")
