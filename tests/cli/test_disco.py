@@ -293,6 +293,15 @@ def test_two_different_solutions_are_ambiguous_and_both_are_named(uno: Workspace
     assert "--solution" in result.issue("WorkspaceAmbiguous")["remediation"]
 
 
+def test_a_project_in_place_of_a_solution_is_told_as_such(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    issue = uno.machine.disco("--solution", "App/App.csproj").issue("WorkspaceNotResolved")
+
+    assert issue["message"] == f"{uno.root / 'App' / 'App.csproj'} is no .sln, .slnx or .slnf file."
+    assert str(uno.root / "App.slnx") in issue["remediation"]
+
+
 @pytest.mark.parametrize("dotnet", [True, False])
 def test_people_see_which_add_ins_the_bundled_host_will_not_load(workspace: WorkspaceBuilder, dotnet: bool) -> None:
     workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")

@@ -502,17 +502,6 @@ def test_an_sdk_before_8_0_100_is_asked_by_its_targets(workspace: WorkspaceBuild
     assert dotnet.evaluation_calls() == []
 
 
-def test_disco_verify_without_dotnet_asks_for_that_and_not_for_agreement(workspace: WorkspaceBuilder) -> None:
-    _two_projects(workspace)
-
-    result = workspace.machine.run("disco", "--verify")
-
-    assert result.exit_code == 1
-    assert "no 'dotnet' was found" in result.stderr
-    assert "Install the .NET SDK" in result.stderr
-    assert "trust" not in result.stderr
-
-
 # --- disco --verify ------------------------------------------------------------------------------------------------
 
 
@@ -585,3 +574,14 @@ def test_disco_verify_runs_nothing_without_the_users_agreement(workspace: Worksp
     assert result.exit_code == 1
     assert "uno-devserver trust" in result.stderr
     assert dotnet.evaluation_calls() == []
+
+
+def test_disco_verify_without_dotnet_asks_for_that_and_not_for_agreement(workspace: WorkspaceBuilder) -> None:
+    _two_projects(workspace)
+
+    result = workspace.machine.run("disco", "--verify")
+
+    assert result.exit_code == 1
+    assert "no 'dotnet' was found" in result.stderr
+    assert "Install the .NET SDK" in result.stderr
+    assert "trust" not in result.stderr

@@ -251,8 +251,11 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     same = [candidate for candidate in workspace.candidates if same_path(candidate, path)]
     if not same and not any(twins(candidate, path) for candidate in workspace.candidates):
         choice = f"Choose one of: {_listed(workspace.candidates)}." if workspace.candidates else ""
-        known = os.path.isfile(path)
-        message = f"{path} is not among the solutions of {directory}." if known else f"There is no solution {path}."
+        message = f"There is no solution {path}."
+        if os.path.isfile(path):
+            is_solution = path.lower().endswith(_SOLUTIONS)
+            what = f"is not among the solutions of {directory}" if is_solution else "is no .sln, .slnx or .slnf file"
+            message = f"{path} {what}."
         issue = fatal("WorkspaceNotResolved", message, choice)
         return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
     solution = same[0] if same else path
