@@ -198,12 +198,15 @@ def test_a_host_for_the_previous_net_is_rolled_forward(workspace: WorkspaceBuild
 # --- which solution ------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_solution_is_told_at_once(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    result = uno.machine.run("start", "--solution", "none.sln", "--json")
+@pytest.mark.parametrize("path", ["none.sln", "App/App.csproj"])
+def test_a_missing_solution_and_a_file_that_is_none_are_told_at_once(
+    uno: WorkspaceBuilder, hosts: StandInHosts, path: str
+) -> None:
+    result = uno.machine.run("start", "--solution", path, "--json")
 
     assert result.exit_code == 1
     assert result.json["error"]["code"] == "SolutionNotFound"
-    assert str(uno.root / "none.sln") in result.json["error"]["message"]
+    assert str(uno.root / path) in result.json["error"]["message"]
     assert hosts.launches() == []
 
 

@@ -140,6 +140,7 @@ OPTIONS = {
 }
 # Flags of the Host, of `dotnet` and of other programs, and examples.
 OF_OTHERS = {
+    "--axis",
     "--command",
     "--list-runtimes",
     "--list-sdks",

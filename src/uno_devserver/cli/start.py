@@ -24,7 +24,7 @@ from ..system.log import level_named, log
 from ..workspace.addins import workspace_addins
 from ..workspace.config import read_config
 from ..workspace.devtools_folder import ADDINS_FOLDER
-from ..workspace.resolver import ResolutionKind
+from ..workspace.resolver import SOLUTIONS, ResolutionKind
 from ..workspace.trust import is_trusted
 from .interrupts import Interrupts
 from .parse import MAX_PORT, workspace_of
@@ -119,9 +119,11 @@ def _workspace(invocation: Invocation) -> Workspace:
     """The workspace, which may be unresolved: a bundled Host needs neither a solution nor a config."""
     named = invocation.value("solution")
     solution = None if named is None else os.path.normpath(os.path.join(invocation.folder(), named))
+    next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
     if solution is not None and not os.path.isfile(solution):
-        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
         raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
+    if solution is not None and not solution.lower().endswith(SOLUTIONS):
+        raise UserError("SolutionNotFound", f"{solution} is no .sln, .slnx or .slnf file.", next_step)
     workspace = workspace_of(invocation)
     if solution is not None:
         return workspace.replace(solution=solution)  # even if the solution does not use Uno: the user named it

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 NAMED_PATHS = 10  # the most paths that one message names
-_SOLUTIONS = (".sln", ".slnx", ".slnf")
+SOLUTIONS = (".sln", ".slnx", ".slnf")
 
 
 class ResolutionKind(Enum):
@@ -120,7 +120,7 @@ def _with_solution(workspace: Workspace, solution: str) -> Workspace:
         return selected
     there = resolve(os.path.dirname(path), explicit=True)
     chosen = select_solution(there, path)
-    if not chosen.resolved and there.resolved and path.lower().endswith(_SOLUTIONS):  # git may ignore it, for example
+    if not chosen.resolved and there.resolved and path.lower().endswith(SOLUTIONS):  # git may ignore it, for example
         return there.replace(solution=path)
     return chosen
 
@@ -253,7 +253,7 @@ def _select(workspace: Workspace, path: str) -> Workspace:
         choice = f"Choose one of: {_listed(workspace.candidates)}." if workspace.candidates else ""
         message = f"There is no solution {path}."
         if os.path.isfile(path):
-            is_solution = path.lower().endswith(_SOLUTIONS)
+            is_solution = path.lower().endswith(SOLUTIONS)
             what = f"is not among the solutions of {directory}" if is_solution else "is no .sln, .slnx or .slnf file"
             message = f"{path} {what}."
         issue = fatal("WorkspaceNotResolved", message, choice)
