@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import random
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine
+# Below those that systems choose by themselves: at such a port, a proxy of another test may still look for its Host.
+PORTS = range(20_000, 32_000)
 
 
 class Asked:
@@ -103,15 +107,22 @@ class RawServer:
 
     def __init__(self, script: Script, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
         self.visitors: list[Visitor] = []
+        self.port = 0
         self._script = script
         self._host = host
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._visited, self._host, 0, ssl=self._tls)
-        self.port: int = self._server.sockets[0].getsockname()[1]
-        return self
+        for self.port in random.sample(PORTS, len(PORTS)):
+            try:
+                self._server = await asyncio.start_server(self._visited, self._host, self.port, ssl=self._tls)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return self
+        raise AssertionError("all ports are taken")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
