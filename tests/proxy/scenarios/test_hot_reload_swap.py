@@ -114,6 +114,33 @@ def test_one_changed_byte_under_eight_calls_is_one_build_and_one_swap(
     assert server.journal.builds == (1 if kind is BuiltServer else 0)
 
 
+# What it does before anything else, as often as its file says: nobody can find a fault in the code for that.
+KILLED_WHILE_IT_STARTS = """import os, pathlib, signal
+left = pathlib.Path({left!r})
+count = int(left.read_text())
+if count:
+    left.write_text(str(count - 1))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("kills", "answer"), [(2, "two"), (3, "one")])
+def test_new_code_that_is_killed_from_outside_is_started_again_a_few_times(
+    proxies: Proxies, kills: int, answer: str
+) -> None:
+    server = PythonServer(proxies.machine, **SWAP)
+    client = hot(proxies)
+    left = proxies.machine.root / "kills"
+    left.write_text(str(kills), "utf-8")
+
+    server.source.write_text(KILLED_WHILE_IT_STARTS.format(left=str(left)) + server.code("two"), "utf-8")
+
+    result = client.call_result("answer")
+    assert result["content"][0]["text"] == answer
+    assert ("was ended by signal 9" in str(result)) == (answer == "one")
+    assert left.read_text("utf-8") == "0"
+
+
 def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
     shown = next(block for block in re.findall(r"```jsonc\n(.*?)```", readme, re.DOTALL) if "mcpServerRoot" in block)
