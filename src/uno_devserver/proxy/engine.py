@@ -74,7 +74,8 @@ class Engine:
         self._over = asyncio.Event()
         self._client: ClientInfo | None = None  # the client on stdio, as it last introduced itself
         self._unready: asyncio.TimerHandle | None = None  # set while a client has introduced itself, but is not ready
-        self._saving = False  # whether this is due, after the first calls
+        self._saving = False  # until the catalogue is written, which begins after the first calls
+        self._unsaved = False  # whether lists were read since that began
         self._endpoints: tuple[StdioSession | HttpListeners, ...] = ()  # none until all parts are made
         self._publisher = ListPublisher(
             options, state, folders().state, broadcast=self._broadcast, changed=self.lists_were_read
@@ -301,6 +302,7 @@ class Engine:
 
     def lists_were_read(self) -> None:
         """Save the catalogue soon."""
+        self._unsaved = True
         if not self._saving:
             self._saving = True
             self._tasks.start(self._save_catalogue_later())
@@ -319,8 +321,10 @@ class Engine:
 
     async def _save_catalogue_later(self) -> None:
         await asyncio.sleep(FIRST_CALLS_SECONDS)
+        while self._unsaved:
+            self._unsaved = False
+            await self._save_catalogue()
         self._saving = False
-        await self._save_catalogue()
 
     async def _save_catalogue(self) -> None:
         if any(member.state.facts.lists_fresh for member in self._all()):
