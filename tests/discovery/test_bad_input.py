@@ -6,6 +6,7 @@ Each run has 10 seconds and 2 GB of address space. A file that is there but cann
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,9 +147,10 @@ HARMS = {
     "a folder": Harm(_instead(Path.mkdir), absent=True),
     "a link to nothing": Harm(_instead(lambda path: path.symlink_to("nothing")), absent=True),
     "a link to itself": Harm(_instead(_loop), absent=True),
-    "a pipe": Harm(_instead(lambda path: os.mkfifo(path)), absent=True),
     "100 MB": Harm(_huge),
 }
+if sys.platform != "win32":  # where no file is a pipe
+    HARMS["a pipe"] = Harm(_instead(os.mkfifo), absent=True)
 
 
 def _workspace(machine: Machine, kind: Kind) -> WorkspaceBuilder:
