@@ -573,6 +573,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/inspection/test_log_feed.py": ("test_of_what_was_printed_before_the_end_counts",),
         "proxy/reload/test_reloader.py": ("test_a_config_that_counts_other_files_makes_none_of_them_newer",),
         "proxy/reload/test_restart.py": ("test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twice",),
+        "proxy/test_engine.py": ("test_the_end_of_the_client_ends_everything_at_whatever_moment_it_comes",),
         "proxy/upstream/test_command_launch.py": ("test_a_server_that_reads_no_more_holds_up_nobody_else",),
         "setup/plan/test_uninstall.py": (
             "test_a_plan_for_another_text_than_it_is_applied_to_is_an_error_and_takes_nothing",
@@ -604,6 +605,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "It is about the modes of files, or takes a right away by them.": {
         "cli/test_start.py": ("test_the_host_runs_in_the_workspace_apart_from_us_with_its_output_in_a_private_file",),
+        "discovery/test_bad_input.py": ("test_a_file_that_may_not_be_read_is_named",),
         "discovery/test_fallback.py": ("test_the_file_is_for_this_user_only_and_nothing_lies_beside_it",),
         "host/remote_control/test_file_edits.py": (
             "test_new_files_and_folders_have_the_usual_permissions",
