@@ -24,6 +24,8 @@ from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import ERAS, Message, Proxies, ProxyClient
 from support.reloading import PythonServer, state_of, text_of
+from support.waiting import wait_for
+from uno_devserver.proxy.lists.catalogue import identity_in, load
 from uno_devserver.system.ports import free_port
 
 from .conftest import Workbench
@@ -75,6 +77,12 @@ def serving(proxies: Proxies, *names: str, modern: bool = False, options: tuple[
 def process_of(report: Message, name: str) -> int:
     (pid,) = [server["upstream"]["processId"] for server in report["servers"] if server["name"] == name]
     return int(pid)
+
+
+def saved_servers(machine: Machine) -> list[str]:
+    """Those whose tools the catalogue has; a catalogue may be saved before all of them are connected."""
+    kept, _problem = load(str(machine.state), identity_in(str(machine.workspace)))
+    return [server.name for server in kept.servers if server.offered.tools] if kept else []
 
 
 def messages(report: Message) -> str:
@@ -255,8 +263,8 @@ def test_the_next_start_lists_everything_at_once_also_with_prefixes(proxies: Pro
     assert {"one_echo", "two_echo"} <= set(client.tools())
     assert "echo" not in client.tools()
     assert client.call("one_echo", text="x") == "x"
-    client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue on disk")
     listed = client.tools()
+    wait_for(lambda: saved_servers(machine) == ["one", "two"], "a catalogue with both")
     client.close_stdin()
     assert client.ends()
 
