@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from uno_devserver.system.event_loop import (
     process_exit,
     run_in_thread,
     run_in_thread_to_end,
+    shielded,
     wait_for_event,
 )
 
@@ -198,3 +200,40 @@ async def test_more_work_than_a_queue_holds_is_refused_and_what_hangs_is_left_be
 
     # then
     assert await queue.run(lambda: "read") == "read"
+
+
+# --- work that goes on without its caller
+
+
+async def test_shielded_work_goes_on_without_its_caller_and_its_error_is_told_to_nobody() -> None:
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    gate = asyncio.Event()
+
+    async def work() -> None:
+        await gate.wait()
+        raise ValueError("bad")
+
+    working = asyncio.ensure_future(work())
+    caller = asyncio.ensure_future(shielded(working))
+    await asyncio.sleep(0)
+    caller.cancel()
+    await asyncio.wait([caller])
+    assert caller.cancelled()
+
+    gate.set()
+
+    await asyncio.wait([working])
+    del working
+    gc.collect()
+    assert told == []
+
+
+async def test_shielded_work_answers_its_caller() -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    assert await shielded(work()) == "done"
+    with pytest.raises(ValueError, match="bad"):
+        await shielded(run_in_thread(lambda: int("bad")))

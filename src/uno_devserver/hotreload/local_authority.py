@@ -11,7 +11,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..system.event_loop import Tasks
+from ..system.event_loop import Tasks, shielded
 from ..system.log import log
 from .authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from .digest_store import UNKNOWN
@@ -444,7 +444,7 @@ class _CheckProgress:
 async def _shared(task: asyncio.Task[T]) -> T:
     """The result of the task, which continues if this caller is cancelled."""
     try:
-        return await asyncio.shield(task)
+        return await shielded(task)
     except asyncio.CancelledError:
         caller = asyncio.current_task()
         if task.cancelled() and not (caller is not None and caller.cancelling()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from . import proc
@@ -70,6 +70,26 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     return await done
 
 
+async def shielded(work: Awaitable[T]) -> T:
+    """The result of `work`, which goes on if the caller is cancelled; then an error of it is dropped.
+
+    `asyncio.shield` of Python 3.14 and later would print such an error, with a traceback.
+    """
+    working = asyncio.ensure_future(work)
+    if not working.done():
+        try:
+            await asyncio.wait((working,))
+        except asyncio.CancelledError:
+            working.add_done_callback(_drop)
+            raise
+    return working.result()
+
+
+def _drop(work: asyncio.Future[Any]) -> None:
+    if not work.cancelled():
+        work.exception()  # marks it as retrieved
+
+
 async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
     """Like `run_in_thread`, but if the caller is cancelled, it first waits for the end of the work.
 
@@ -78,12 +98,10 @@ async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
     wanted = True
     working = asyncio.ensure_future(run_in_thread(lambda: work(lambda: wanted)))
     try:
-        return await asyncio.shield(working)
+        return await shielded(working)
     except asyncio.CancelledError:
         wanted = False
         await asyncio.wait([working])
-        if not working.cancelled():
-            working.exception()  # marks it as retrieved
         raise
 
 

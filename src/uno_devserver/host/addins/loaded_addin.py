@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ...system.event_loop import shielded
 from ...system.log import log
 from ..health import AddInStatus
 from . import loader
@@ -113,7 +114,7 @@ class LoadedAddIn:
         checking, limit = self._checking, self._limits.health
         try:
             # Shielded, because concurrent requests wait for the same call.
-            self._detail = sendable(str(await asyncio.wait_for(asyncio.shield(checking), limit)))
+            self._detail = sendable(str(await asyncio.wait_for(shielded(checking), limit)))
             self._sick = None
         except Exception as error:
             why = sendable(sentence(error)) if checking.done() else f"no answer within {limit:g} s"

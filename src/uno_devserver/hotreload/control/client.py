@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ...protocol.jsonrpc import RpcError, RpcNotification
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, shielded
 from ...system.log import log
 from ...system.pipe_clients import connect, is_this_user
 from ...system.values import Value
@@ -83,7 +83,7 @@ class RemoteAuthority:
         if self._restarting is None or self._restarting.done():
             self._restarting = self._tasks.start(self._ready())
             self._restarting.add_done_callback(_retrieve)
-        return await asyncio.shield(self._restarting)
+        return await shielded(self._restarting)
 
     @property
     def restarting(self) -> bool:
@@ -110,7 +110,7 @@ class RemoteAuthority:
         if self._checking is None or self._checking.done():
             self._checking = self._tasks.start(self._check())
             self._checking.add_done_callback(_retrieve)
-        return await asyncio.shield(self._checking)
+        return await shielded(self._checking)
 
     async def _check(self, demand: Demand = Demand.NEW_CODE) -> CheckResult:
         params = {} if demand is Demand.NEW_CODE else {"demand": demand.value}

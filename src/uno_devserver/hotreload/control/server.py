@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from ... import __version__
 from ...protocol.jsonrpc import BUSY, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, error_message, shown
-from ...system.event_loop import Tasks, run_in_thread
+from ...system.event_loop import Tasks, run_in_thread, shielded
 from ...system.log import log
 from ...system.pipe_clients import is_this_user
 from ...system.pipes import Listener, PipeProblem, listen
@@ -216,7 +216,7 @@ class ControlServer:
 
     async def _finished(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of work that continues if the peer disconnects, because other peers may wait for it too."""
-        done = await asyncio.shield(self._work.start(_outcome(work)))
+        done = await shielded(self._work.start(_outcome(work)))
         if isinstance(done, RpcError):
             raise done
         return done

@@ -21,7 +21,7 @@ from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.server.modern import ModernSession
 from ...protocol.versions import LISTS, LOG_LEVELS, MODERN_VERSIONS
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, shielded
 from ...system.log import log
 from ..state import ConnectionState
 from .era_translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
@@ -234,7 +234,7 @@ class Conversation:
                 opening = self._opening = self._owner.tasks.start(self._connect(generation))
                 self._opening_for = generation
             try:
-                await asyncio.shield(opening)
+                await shielded(opening)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if opening.cancelled() and task is not None and not task.cancelling():
@@ -403,7 +403,7 @@ class Conversations:
         """
         if self._next_question is None:
             self._next_question = self.tasks.start(self._watch_followed())
-        return await asyncio.shield(self._next_question)
+        return await shielded(self._next_question)
 
     async def _watch_followed(self) -> Mapping[str, RpcError]:
         async with self._following, asyncio.timeout(self._limits.aside_seconds):

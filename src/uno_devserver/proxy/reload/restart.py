@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import RestartResult
-from ...system.event_loop import Tasks, run_in_thread
+from ...system.event_loop import Tasks, run_in_thread, shielded
 from ...system.log import log
 from ...workspace.config import Strategy
 from ..lists.tool_changes import compare_tools
@@ -90,7 +90,7 @@ class Restarter:
             async with self._one_at_a_time:
                 return await work()
 
-        return await asyncio.shield(self._tasks.start(wait_and_work()))
+        return await shielded(self._tasks.start(wait_and_work()))
 
     async def _renew(self, delay_seconds: float, new_code: bool) -> RestartResult:
         keeper, upstream = self._keeper, self._keeper.upstream

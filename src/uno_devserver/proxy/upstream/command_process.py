@@ -16,7 +16,7 @@ from ...protocol.client.connection import Connection, ConnectionLost
 from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
 from ...system import proc
-from ...system.event_loop import process_exit, run_in_thread
+from ...system.event_loop import process_exit, run_in_thread, shielded
 from ...system.log import DEBUG, log
 from ...system.processes import how_it_ended
 from ...system.text import decode_output
@@ -94,7 +94,7 @@ class CommandProcess(RunningUpstream):
         if self._conversation is None and not self._cleared:
             self._conversation = asyncio.ensure_future(self._converse(peer, modern_first and self._may_probe))
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
-        connection = await asyncio.shield(self._conversation) if self._conversation else None
+        connection = await shielded(self._conversation) if self._conversation else None
         if connection is None or self._broken.is_set():
             raise ConnectionLost("The server has ended.", sent=False)
         return connection
@@ -102,7 +102,7 @@ class CommandProcess(RunningUpstream):
     async def ended(self) -> Ending:
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._watch())
-        return await asyncio.shield(self._ending)
+        return await shielded(self._ending)
 
     async def stop(self, *, patient: bool = False) -> None:
         """End its input, then send a signal to its process group, then kill that.
@@ -116,7 +116,7 @@ class CommandProcess(RunningUpstream):
             if not self._cleared:
                 self._child.end_the_rest()
         if self._stopping is not None:
-            await asyncio.shield(self._stopping)
+            await shielded(self._stopping)
 
     # The conversation.
 

@@ -18,7 +18,7 @@ from ...issues import Issue, warning
 from ...protocol.client.connection import AccessDenied, ServerDescription, UnusableServer
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import MODERN_VERSIONS
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, shielded
 from ...system.log import ERROR, log
 from ...system.text import shown_url, usable_name
 from ..calls.upstream_link import Unavailable
@@ -447,7 +447,7 @@ class Keeper:
         """The client that is named to the upstream, and whose era is tried first."""
         try:
             async with asyncio.timeout(self.limits.hello_seconds):
-                return await asyncio.shield(self._client)
+                return await shielded(self._client)
         except TimeoutError:
             return UNKNOWN_CLIENT
 

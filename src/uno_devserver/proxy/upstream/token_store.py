@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.http.client import split_url
-from ...system.event_loop import run_in_thread
+from ...system.event_loop import run_in_thread, shielded
 from ...system.files import FOREIGN, SHARED, FileProblem, names_in, remove_file
 from ...system.folders import folders
 from ...system.jsonc import JsonProblem, parse
@@ -222,7 +222,7 @@ class TokenCredentials:
         current = await self._loaded()
         for _ in range(1 if self._unsaved is None else 2):  # the first one stores what is unsaved
             if current == refused and self._record is not None and self._record.renewable:
-                await asyncio.shield(self._begin_renewal())
+                await shielded(self._begin_renewal())
                 current = await self._loaded()
         return current != refused
 
@@ -247,7 +247,7 @@ class TokenCredentials:
         if self._locked is not None and (self._loading is None or self._loading.done()):
             self._loading = asyncio.ensure_future(self._load(self._locked))
         if self._loading is not None:
-            await asyncio.shield(self._loading)
+            await shielded(self._loading)
         return self._headers
 
     async def _load(self, record: SignIn) -> None:

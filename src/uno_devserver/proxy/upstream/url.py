@@ -18,7 +18,7 @@ from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.client.credentials import FixedHeaders
 from ...protocol.client.streamable_http import ANSWER_SECONDS, connect_http
 from ...protocol.http.client import named_proxy, split_url
-from ...system.event_loop import process_exit, run_in_thread, wait_for_event
+from ...system.event_loop import process_exit, run_in_thread, shielded, wait_for_event
 from ...system.processes import how_it_ended
 from ...system.text import shown_url
 from ...system.values import Value
@@ -207,7 +207,7 @@ class UrlProcess(RunningUpstream):
     async def ended(self) -> Ending:
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._watch())
-        return await asyncio.shield(self._ending)
+        return await shielded(self._ending)
 
     def check_now(self) -> None:
         self._address.check_now()

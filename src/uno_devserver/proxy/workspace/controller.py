@@ -16,7 +16,7 @@ from ...instances.health import started_before
 from ...instances.host_kind import HostKind
 from ...instances.host_program import restored_since
 from ...instances.workspace_servers import active_servers
-from ...system.event_loop import Tasks, in_loop, run_in_thread
+from ...system.event_loop import Tasks, in_loop, run_in_thread, shielded
 from ...system.folders import folders
 from ...system.log import log
 from ...system.values import Value
@@ -152,7 +152,7 @@ class WorkspaceController:
 
     async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
         """Serve uno_app_initialize: return the result when the server has started, or the wait for it is over."""
-        decision = await asyncio.shield(self._decide(partial(self._decisions.initialize, directory, solution)))
+        decision = await shielded(self._decide(partial(self._decisions.initialize, directory, solution)))
         if decision.result is not None:
             return decision.result
         connected = await self._keeper.until_connected(self._limits.ready_seconds)
@@ -168,7 +168,7 @@ class WorkspaceController:
     async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
         """Serve uno_app_select_solution."""
         operation = partial(self._decisions.select, solution, force_restart=force_restart)
-        decision = await asyncio.shield(self._decide(operation))
+        decision = await shielded(self._decide(operation))
         assert decision.result is not None
         return decision.result
 
