@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Peer
     from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Params, Result
-    from ..upstream.base import Ending, RunningUpstream, Upstream
+    from ..upstream.base import RunningUpstream, Upstream
     from ..upstream.keeper import Keeper
     from ..upstream.launcher import Report
     from ..upstream.supervision import Event
 
     Take = Callable[[SupervisedUpstream, UpstreamLists], None]
 
-MAX_ATTEMPTS = 3  # of a server that is ended from outside while it starts
 FIRST_CALLS_SECONDS = 0.2  # a standby is started after the calls that waited for the serving one
 
 
@@ -77,12 +76,9 @@ class SecondServer:
         if isinstance(report, Ready):
             self._on_ready(report.running)
         elif isinstance(report, LaunchFailed):
-            ending = report.failure.ending
-            if ending is not None and self._may_start_again(ending):
-                self._start()
-                return
             if not self._started.done():
                 self._started.set_result(None)
+            ending = report.failure.ending
             self.abort(str(report.failure), ending.last_lines if ending else ())
         elif isinstance(report, Launching):
             log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
@@ -114,21 +110,13 @@ class SecondServer:
                 self._report_stray_line()
         elif isinstance(event, UnusableServer):
             self.abort(f"The new server cannot be used over MCP: {str(event).rstrip('.')}.")
-        elif self._may_start_again(event):
+        elif event.other_era_next and self._attempt == 1:  # the next start begins with `initialize`
             candidate.release()
             self._tasks.start(candidate.running.stop())
             self._candidate, self._started, self._stray_line = None, self._loop.create_future(), ""
             self._start()
         else:
             self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
-
-    def _may_start_again(self, ending: Ending) -> bool:
-        """Whether another start may go better, in the other era or because nothing was wrong with the code."""
-        if self._failure.done():
-            return False
-        return (ending.other_era_next and self._attempt == 1) or (
-            ending.is_from_outside and self._attempt < MAX_ATTEMPTS
-        )
 
     def _report_stray_line(self) -> None:
         """Publish the last line that is not a message, if the new server is the serving one."""

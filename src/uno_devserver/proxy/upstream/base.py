@@ -46,11 +46,6 @@ class Ending(Value):
         printed = "\n".join(self.last_lines).lower()
         return (self.exit_code or 0) > 0 and not any(words in printed for words in PASSING_ERRORS)
 
-    @property
-    def is_from_outside(self) -> bool:
-        """Whether SIGKILL or SIGTERM ended it, which the system sends where memory is short; its code did nothing."""
-        return self.exit_code in (-9, -15)
-
 
 class StartFailure(Exception):
     """The upstream did not start. `issues` say why and what to do; `final`: another attempt would fail, too."""
