@@ -639,6 +639,27 @@ async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words(tmp_
     assert running.stops == 1
 
 
+async def test_one_that_something_else_kills_is_started_once_more(tmp_path: Path) -> None:
+    killed, again = ScriptedRunning(), ScriptedRunning()
+    killed.gone.set_result(Ending("it was ended by signal 9", -9))
+    beside = Beside(tmp_path, ScriptedUpstream(killed, again))
+
+    assert await beside.swap.run() is None
+
+    assert (beside.promoted, again.stops) == (again, 0)
+    await until(lambda: killed.stops == 1)
+
+
+async def test_one_that_is_killed_at_each_start_is_given_up(tmp_path: Path) -> None:
+    killed = ScriptedRunning()
+    killed.gone.set_result(Ending("it was ended by signal 9", -9))
+    upstream = ScriptedUpstream(killed)
+
+    assert "it was ended by signal 9" in (await Beside(tmp_path, upstream).failure()).problem
+
+    assert upstream.starts == 2
+
+
 async def test_one_whose_tools_cannot_be_listed_is_not_taken(tmp_path: Path) -> None:
     running = ScriptedRunning()
     running.lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")

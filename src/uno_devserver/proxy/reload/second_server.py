@@ -110,7 +110,8 @@ class SecondServer:
                 self._report_stray_line()
         elif isinstance(event, UnusableServer):
             self.abort(f"The new server cannot be used over MCP: {str(event).rstrip('.')}.")
-        elif event.other_era_next and self._attempt == 1:  # the next start begins with `initialize`
+        # Its next start begins with `initialize`, or may succeed because something else has ended this one.
+        elif self._attempt == 1 and (event.other_era_next or not event.is_by_code):
             candidate.release()
             self._tasks.start(candidate.running.stop())
             self._candidate, self._started, self._stray_line = None, self._loop.create_future(), ""
