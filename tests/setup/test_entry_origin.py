@@ -16,6 +16,7 @@ from uno_devserver.setup.entry_match import matches
 from uno_devserver.setup.entry_origin import may_be_foreign, other_command
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Dialect, Format, Place, Scope, Use
+from uno_devserver.system.command_lines import quoted_word
 
 WINDOWS = Here("C:\\ws", "C:\\me", "C:\\a", "C:\\l", {"PATH": "C:\\bin"}, "win32")
 
@@ -146,4 +147,7 @@ def test_a_program_on_path_counts_only_outside_of_the_workspace(tmp_path: Path) 
 
 
 def test_a_secret_of_such_a_command_is_not_shown() -> None:
-    assert commanded("./uno-devserver", "--mcp-app", "--token", "hunter2") == "./uno-devserver --mcp-app --token '…'"
+    hidden = quoted_word("…")
+    assert (
+        commanded("./uno-devserver", "--mcp-app", "--token", "hunter2") == f"./uno-devserver --mcp-app --token {hidden}"
+    )

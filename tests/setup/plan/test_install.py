@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from uno_devserver.setup.plan.install import plan_install
 from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
 from uno_devserver.setup.profiles import Format, Profile, Scope, Use
 from uno_devserver.setup.servers import EntrySpec, ServerDefinition, VariantChoice
+from uno_devserver.system.command_lines import quoted_line, quoted_word
 
 PINNED_DNX = EntrySpec("dnx", ("-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"))
 OLD = EntrySpec("uvx", ("uno-devserver@1.0.0", "--mcp-app"))
@@ -116,7 +116,8 @@ def test_an_entry_started_in_a_way_of_its_own_is_left_until_another_is_asked_for
     assert skipped.reason == "Already registered (started in a way of its own; --runner uvx replaces it)"
     assert entries(changed)["mine"] == stdio(STABLE.replace(args=(*STABLE.args, "-l", "Debug")))
     (note,) = changed.operations[0].notes
-    assert note.startswith("The entry 'mine' was started in a way of its own: uvx --from 'git+https://example.com/x y'")
+    source = quoted_word("git+https://example.com/x y")
+    assert note.startswith(f"The entry 'mine' was started in a way of its own: uvx --from {source}")
 
 
 def test_an_outdated_entry_is_changed_where_it_is_in_its_own_runner(tmp_path: Path) -> None:
@@ -550,7 +551,7 @@ def test_a_command_that_may_have_come_with_the_workspace_is_replaced_and_told(
     assert (entry["command"], *entry["args"]) != words
     assert entry["command"] in ("uvx", "dnx", *own_command())
     told = "may have come with the workspace, and run another program. It was replaced: "
-    assert any(f"{told}{shlex.join(words)}" in note for note in change.operations[0].notes)
+    assert any(f"{told}{quoted_line(words)}" in note for note in change.operations[0].notes)
     assert again.action is Action.SKIPPED
 
 
