@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uno_devserver.system.file_sharing import repeated
-from uno_devserver.system.files import read_bytes, remove_file, write_atomic
+from uno_devserver.system.files import open_regular, read_bytes, remove_file, write_atomic
 
 on_windows = pytest.mark.skipif(sys.platform != "win32", reason="other systems do not exclude programs from open files")
 
@@ -104,6 +104,21 @@ def test_a_file_that_others_read_again_and_again_is_written_each_time_and_read_w
             reader.join()
 
     assert failures == []
+
+
+@on_windows
+def test_a_file_that_is_being_read_can_be_renamed_and_removed_by_others(tmp_path: Path) -> None:
+    path, before = tmp_path / "server.py", tmp_path / "server.py~"
+    path.write_bytes(b"old")
+
+    with open_regular(str(path)) as stream:
+        path.rename(before)
+        path.write_bytes(b"new")
+        with open_regular(str(path)):
+            path.unlink()
+        read = stream.read()
+
+    assert (read, before.read_bytes(), path.exists()) == (b"old", b"old", False)
 
 
 @on_windows

@@ -2,7 +2,7 @@
 
 There an open file cannot be opened, replaced or removed by others, unless every program that has it open allows that.
 Readers, virus scanners and indexers have files open for some milliseconds, so a step that fails succeeds later.
-Files that we keep open are opened so that others may rename and remove them.
+Files that we read or keep open are opened so that others may rename and remove them, as editors do that save.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 LONGEST_PAUSE_SECONDS = 0.01  # pauses are random, so that two writers do not stay in step
 # ERROR_ACCESS_DENIED (the file to replace is open, or is being removed), _SHARING_VIOLATION and _LOCK_VIOLATION
 EXCLUDED = (5, 32, 33)
-GENERIC_READ_AND_WRITE = 0xC000_0000
+GENERIC_READ, GENERIC_READ_AND_WRITE = 0x8000_0000, 0xC000_0000
 FILE_GENERIC_WRITE, FILE_WRITE_DATA, FILE_READ_ATTRIBUTES = 0x12_0116, 0x2, 0x80
 SHARED = 7  # for reading, writing and deleting, which includes renaming
-OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL = 4, 0x80
+OPEN_EXISTING, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL = 3, 4, 0x80
 
 
 def repeated(step: Callable[[], T], path: str, seconds: float) -> T:
@@ -45,15 +45,19 @@ def repeated(step: Callable[[], T], path: str, seconds: float) -> T:
 
 
 def is_exclusion(error: PermissionError) -> bool:
-    """Whether another program may have the file open. `os.open` gives no code of Windows, so all its errors count."""
+    """Whether another program may have the file open. Errors of the C runtime have no code of Windows; all count."""
     return getattr(error, "winerror", None) in (None, *EXCLUDED)
 
 
 if sys.platform == "win32":  # the tests of `repeated` run on all systems
 
+    def open_to_read(path: str, flags: int) -> int:
+        """Open a file that exists, with the flags of `os.open`; raises OSError."""
+        return _open(path, GENERIC_READ, OPEN_EXISTING, flags)
+
     def open_shared(path: str, flags: int) -> int:
         """Open a file to read and write it, with the flags of `os.open`; create it if it is missing. Raises OSError."""
-        return _open(path, GENERIC_READ_AND_WRITE, flags)
+        return _open(path, GENERIC_READ_AND_WRITE, OPEN_ALWAYS, flags)
 
     def open_to_append(path: str) -> int:
         """Open a file so that each write appends, also that of a child which inherits the handle; raises OSError.
@@ -61,12 +65,16 @@ if sys.platform == "win32":  # the tests of `repeated` run on all systems
         `O_APPEND` is a matter of the C runtime here, and a child does not inherit it: it would write where it, or this
         process, stopped last.
         """
-        return _open(path, FILE_GENERIC_WRITE & ~FILE_WRITE_DATA | FILE_READ_ATTRIBUTES, os.O_APPEND)
+        access = FILE_GENERIC_WRITE & ~FILE_WRITE_DATA | FILE_READ_ATTRIBUTES
+        return _open(path, access, OPEN_ALWAYS, os.O_APPEND)
 
-    def _open(path: str, access: int, flags: int) -> int:
+    def _open(path: str, access: int, which: int, flags: int) -> int:
         import _winapi
         import msvcrt
 
-        always, ordinary = OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL
-        handle = _winapi.CreateFile(path, access, SHARED, _winapi.NULL, always, ordinary, _winapi.NULL)
-        return msvcrt.open_osfhandle(handle, flags)
+        handle = _winapi.CreateFile(path, access, SHARED, _winapi.NULL, which, FILE_ATTRIBUTE_NORMAL, _winapi.NULL)
+        try:
+            return msvcrt.open_osfhandle(handle, flags)
+        except OSError:  # too many files are open
+            _winapi.CloseHandle(handle)
+            raise

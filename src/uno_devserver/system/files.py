@@ -112,11 +112,19 @@ def read_head(path: str, count: int) -> bytes:
 
 def _open(path: str, flags: int = 0) -> int:
     try:
-        return when_free(lambda: os.open(path, _READ | flags), path, READ_SECONDS)
+        return when_free(lambda: _open_to_read(path, _READ | flags), path, READ_SECONDS)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise FileProblem(path, _reason(error)) from error
+
+
+def _open_to_read(path: str, flags: int) -> int:
+    if sys.platform == "win32":
+        from .file_sharing import open_to_read
+
+        return open_to_read(path, flags)
+    return os.open(path, flags)
 
 
 def _size(handle: int, path: str, own: bool = False) -> int:
