@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from support.dotnet_cli import RecordedDotNet, RecordedProject
 from support.files import snapshot, write
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder
+from uno_devserver.system.command_lines import quoted_line
 from uno_devserver.system.jsonc import parse
 from uno_devserver.workspace.config import (
     FIELDS,
@@ -61,7 +63,7 @@ def test_given_settings_and_what_follows_are_shown(workspace: WorkspaceBuilder, 
     root = machine.workspace
     rows = _rows(result.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert (rows["mcpServerRoot"], rows["hotReload.strategy"]) == (f"{root}/server", "swap")
+    assert (rows["mcpServerRoot"], rows["hotReload.strategy"]) == (str(root / "server"), "swap")
     assert (rows["hotReload.exclude"], "hotReload.include" in rows, "all others" in rows) == ('["x"]', False, True)
     assert rows["trusted"] == "yes"
     assert (rows["server"], rows["runs in"]) == (f"{root}/server/.venv/bin/run-it", f"{root}/server")
@@ -79,7 +81,7 @@ def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Ma
     found = machine.run("config", "--json").json
 
     root = str(machine.workspace)
-    assert (found["workspaceDirectory"], found["config"]) == (root, f"{root}/{CONFIG}")
+    assert (found["workspaceDirectory"], found["config"]) == (root, str(machine.workspace / CONFIG))
     assert (found["trusted"], found["refusal"]) == (False, "the user has not agreed to it")
     assert found["settings"]["mcpServer.env"] == {"value": {"A": "1"}, "given": True}
     assert found["settings"]["pipeline.concurrency"] == {"value": None, "given": False}
@@ -90,7 +92,7 @@ def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Ma
         "env": {"A": "1"},
         "envFromFile": [],
         "url": None,
-        "origin": f"mcpServer in {root}/{CONFIG}",
+        "origin": f"mcpServer in {found['config']}",
     }
     (package,) = found["packages"]
     assert (package["role"], package["kind"], package["files"]) == ("server", "JavaScript", ["a.js"])
@@ -135,9 +137,11 @@ def test_the_settings_of_a_server_are_shown_with_what_follows(workspace: Workspa
 
     root = machine.workspace
     assert (rows["mcpServer.startupTimeout"], "mcpServer.silenceTimeout" in rows) == ("60000", False)
-    assert (rows["listens at"], rows["variables"]) == ("http://localhost:8000/mcp", f"no variables from {root}/.env")
-    assert rows["build of the server"] == f"tools/build.sh 'to here', in {root}"
-    assert f"When code of the server has changed: tools/build.sh 'to here', in {root}" in asked
+    assert rows["listens at"] == "http://localhost:8000/mcp"
+    assert rows["variables"] == f"no variables from {root / '.env'}"
+    build = quoted_line(["tools/build.sh", "to here"])
+    assert rows["build of the server"] == f"{build}, in {root}"
+    assert f"When code of the server has changed: {build}, in {root}" in asked
 
 
 def test_a_build_that_is_off_is_shown_as_such(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -156,7 +160,7 @@ def test_a_mistake_in_the_file_of_variables_is_a_problem(workspace: WorkspaceBui
     result = machine.run("config")
 
     assert result.exit_code == 1
-    assert f"{machine.workspace}/.env:1: the value of A has no closing quote" in result.stdout
+    assert f"{machine.workspace / '.env'}:1: the value of A has no closing quote" in result.stdout
 
 
 def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -180,7 +184,7 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
     ("config", "problem"),
     [
         ({"mcpServer": {"command": "sh serve.sh"}}, "Write its arguments apart, as mcpServer.args"),
-        ({"mcpServer": {"command": "sh", "args": ["gone.py"]}}, "there is no file {root}/gone.py."),
+        ({"mcpServer": {"command": "sh", "args": ["gone.py"]}}, "there is no file {root}{sep}gone.py."),
         ({"mcpServer": {"command": "sh"}, "client": {"command": "gone"}}, "The client cannot be started"),
     ],
 )
@@ -190,7 +194,7 @@ def test_what_fails_is_a_problem(workspace: WorkspaceBuilder, machine: Machine, 
     result = machine.run("config")
 
     assert result.exit_code == 1
-    assert problem.format(root=machine.workspace) in result.stdout.split("Problems:\n")[1]
+    assert problem.format(root=machine.workspace, sep=os.sep) in result.stdout.split("Problems:\n")[1]
 
 
 def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -254,9 +258,10 @@ def test_packages_that_the_server_uses_are_listed_and_so_are_files(
     shown, data = machine.run("config", "--files"), machine.run("config", "--json").json
 
     rows = _rows(shown.stdout)
-    assert rows["sources of the server"] == f"JavaScript, 3 files in {root}/server"
-    assert rows["with the package"] == f"JavaScript, 2 files in {root}/shared"
-    assert rows["build of the server"] == f"npm run build, in {root}/shared, then npm run build, in {root}/server"
+    assert rows["sources of the server"] == f"JavaScript, 3 files in {root / 'server'}"
+    assert rows["with the package"] == f"JavaScript, 2 files in {root / 'shared'}"
+    builds = [f"npm run build, in {root / package}" for package in ("shared", "server")]
+    assert rows["build of the server"] == ", then ".join(builds)
     files = ["../notes/a.md", "../shared/src/b.js", "../shared/src/c.js", ".env", "a.js"]
     listed = shown.stdout.split(f"Sources of the server, from {root}/server:\n")[1].splitlines()
     assert listed[: len(files)] == [f"- {name}" for name in files]
@@ -304,7 +309,7 @@ def test_a_missing_folder_is_reported_once_and_has_no_kind(workspace: WorkspaceB
 
     result = machine.run("config")
 
-    assert _rows(result.stdout)["sources of the server"] == f"none: there is no folder {machine.workspace}/gone"
+    assert _rows(result.stdout)["sources of the server"] == f"none: there is no folder {machine.workspace / 'gone'}"
     assert len(result.stdout.split("Problems:\n")[1].splitlines()) == 1
 
 
@@ -344,7 +349,7 @@ def test_of_a_typed_command_it_shows_what_watch_watches(workspace: WorkspaceBuil
     result = machine.run("config", "--files", "--", "npx", "tsx", "watch", "src/index.js", "--token", "s3cret")
 
     rows = _rows(result.stdout)
-    assert rows["server"] == "npx tsx src/index.js --token '…'"
+    assert rows["server"] == quoted_line(["npx", "tsx", "src/index.js", "--token", "…"])
     assert rows["hot reload"] == "on, by --watch"
     assert rows["sources of the server"] == f"JavaScript, 1 file in {machine.workspace}"
     assert rows["build of the server"].startswith("npm run build, in ")
@@ -592,13 +597,14 @@ def test_the_servers_of_the_config_are_shown_with_what_each_serves(
     agreed = machine.run("trust", "--dry-run")
 
     rows = _rows(shown.stdout)
-    assert f"node {machine.workspace}/weather/a.js, in {machine.workspace}/weather; hot" in rows["server 'weather'"]
+    weather = machine.workspace / "weather"
+    assert f"node {weather / 'a.js'}, in {weather}; hot" in rows["server 'weather'"]
     assert rows["server 'docs'"] == "connected to at https://example.com/mcp"
     assert rows["server 'files'"].endswith("; no hot reload")
     assert rows["server 'off'"] == "not served, by enabled"
     assert [each["name"] for each in data["servers"]] == list(servers)
     told = " ".join(agreed.stdout.split())
-    assert f"The MCP server 'weather': node {machine.workspace}/weather/a.js" in told
+    assert f"The MCP server 'weather': node {weather / 'a.js'}" in told
     assert "A connection to the MCP server 'docs' at https://example.com/mcp" in told
     assert "The MCP server 'files': npx -y some-server" in told
     assert "'off'" not in told

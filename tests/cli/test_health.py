@@ -56,12 +56,12 @@ def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> Non
         "Status: Unhealthy",
         "Connection: Not connected",
         f"Workspace: {app.root}",
-        f"Solution: {app.root}/App.slnx",
+        f"Solution: {app.root / 'App.slnx'}",
         "Resolution: CurrentDirectory",
         "Selection: Automatic",
         "Tools: 0",
         "Candidates:",
-        f"- {app.root}/App.slnx",
+        f"- {app.root / 'App.slnx'}",
         "Issues:",
         "- [Fatal] HostNotStarted: No Host runs for this workspace.",
         "  next: Run 'uno-devserver start' in the workspace.",
@@ -146,7 +146,7 @@ def test_in_a_folder_without_a_solution_it_says_what_is_missing(machine: Machine
     assert len([line for line in lines if line.startswith("  next: ")]) == 2
 
 
-OF_UNO = re.compile(r"[Ss]olution|\bUno\b(?! Platform/)|unoapp|dotnet|Resolution|Selection|\bHost\b")
+OF_UNO = re.compile(r"[Ss]olution|\bUno\b(?! Platform[/\\])|unoapp|dotnet|Resolution|Selection|\bHost\b")
 
 
 @pytest.mark.parametrize("manifest", ["package.json", "pyproject.toml", "go.mod", "Cargo.toml"])
@@ -262,7 +262,7 @@ def test_the_text_has_the_lines_of_the_dotnet_tool_in_their_order(app: Workspace
 
 def _labels(lines: list[str]) -> list[str]:
     """`Status`, `- PID` and the like; a line that is a bare path has none."""
-    return [line.split(":")[0] for line in lines if ":" in line]
+    return [parts[0] for line in lines if len(parts := re.split(r":(?!\\)", line)) > 1]
 
 
 def test_a_dotnet_host_with_its_recorded_answers_is_healthy(app: WorkspaceBuilder) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from support.files import write
+from support.machine import WINDOWS
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_match import Match, matches
 from uno_devserver.setup.paths import Here
@@ -101,4 +102,5 @@ def here_at(root: Path, environ: Mapping[str, str] | None = None) -> Here:
     for folder in ("ws", "home/.config"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     home = root / "home"
-    return Here(str(root / "ws"), str(home), str(home / ".config"), str(home / ".local"), environ or {}, "linux")
+    platform = "win32" if WINDOWS else "linux"
+    return Here(str(root / "ws"), str(home), str(home / ".config"), str(home / ".local"), environ or {}, platform)
