@@ -58,7 +58,7 @@ def test_what_is_stale_goes_and_is_named(machine: Machine, registry: Registry, p
     registry.sign_in(alive.pid)
     registry.sign_in(DEAD + 1, machine="other")
     registry.file(f"devserver-{DEAD + 2}.json", "garbage")
-    kept = registry.file("devserver-1.json", "garbage")
+    kept = registry.file(f"devserver-{os.getpid()}.json", "garbage")
 
     result = machine.run("cleanup", "--json").json
 
@@ -83,11 +83,11 @@ def test_expired_keys_of_pages_and_tokens_of_earlier_versions_go(machine: Machin
 
 def test_the_text_names_each_file(machine: Machine, registry: Registry) -> None:
     registry.sign_in(DEAD)
-    kept = registry.file("devserver-1.json", "garbage")
+    kept = registry.file(f"devserver-{os.getpid()}.json", "garbage")
 
     assert machine.run("cleanup").stdout.splitlines() == [
         "Cleaning up stale DevServer registrations...",
-        f"Removed {registry}/devserver-{DEAD}.json",
+        f"Removed {registry.folder / f'devserver-{DEAD}.json'}",
         f"Left {kept}: it is not a registration and may not be stale.",
         "Cleanup completed.",
     ]
