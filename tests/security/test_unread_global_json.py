@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 from support.privileges import AS_A_USER, needs_a_user
 from support.proxies import Proxies
 
@@ -42,7 +42,7 @@ UNREAD: dict[str, Content] = {
     "UTF-16": EVIL.encode("utf-16"),
     "unreadable": unreadable,
     "a folder": Path.mkdir,
-    "a FIFO": lambda path: os.mkfifo(path),
+    **({} if WINDOWS else {"a FIFO": lambda path: os.mkfifo(path)}),
     "a link to a long file": lambda path: path.symlink_to(write(path.parent / "docs/sdk.json", EVIL + " " * MANY)),
     "a link to itself": lambda path: path.symlink_to(path.name),
     "a link to a device": lambda path: path.symlink_to("/dev/zero"),
@@ -136,7 +136,7 @@ def test_an_sdk_that_is_named_in_an_odd_way_is_seen(machine: Machine, content: C
 def test_the_report_names_the_file(machine: Machine) -> None:
     lay(machine.workspace / "global.json", EVIL + " " * MANY)
 
-    assert str(machine.workspace / "global.json") in json.dumps(machine.disco().json["issues"])
+    assert any(str(machine.workspace / "global.json") in issue["message"] for issue in machine.disco().json["issues"])
 
 
 def test_a_file_without_sdk_paths_is_answered_for(machine: Machine) -> None:
