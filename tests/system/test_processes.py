@@ -131,15 +131,15 @@ def test_what_is_no_process_was_never_created(pid: int, ended: int) -> None:
 def test_a_process_keeps_its_identity_when_the_clock_is_set(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, ended: int
 ) -> None:
-    process, other = processes.start(), processes.start()
+    process = processes.start()
     before, created = identity(process.pid), process_started(process.pid)
 
     move_clock(monkeypatch, hours=1)
 
     assert process_started(process.pid) != created
-    assert identity(process.pid) == before
-    assert None not in (before, identity(other.pid))
-    assert identity(other.pid) != before
+    assert identity(process.pid) == before is not None
+    later = (identity(processes.start().pid) for _ in range(10))  # the kernel counts in steps of 10 ms
+    assert any(other not in (before, None) for other in later)
     assert identity(ended) is None
 
 
