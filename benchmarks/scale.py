@@ -39,6 +39,7 @@ MOST_MS = 100.0  # for anything that a user waits for, at the usual size of an a
 IDLE_SECONDS = 3.0
 PACKAGES = 20  # of each project's restore
 FOLDER = WORK / "scale"
+DIRECT = "a call without a proxy"
 
 SERVER = '''
 """A server on pipes with as many tools as its argument says; `fill` answers with as many bytes as it is asked for."""
@@ -180,7 +181,7 @@ def measure_results(size: int, rounds: int) -> Samples:
     folder, behind = served(1)
     samples: Samples = {}
     with ExitStack() as opened:
-        ways = {"without a proxy": connect(opened, server(1), folder), "a call": connect(opened, behind, folder)}
+        ways = {DIRECT: connect(opened, server(1), folder), "a call": connect(opened, behind, folder)}
         for number in range(rounds + 1):  # the first call waits for the server
             for what, way in ways.items():
                 called = time.perf_counter()
@@ -324,10 +325,12 @@ def render(rows: list[dict[str, Any]]) -> str:
 
 def as_line(row: Mapping[str, Any]) -> str:
     points, usual = row["points"], row["usual"]
-    told = ", ".join(f"{size:,}: {value:.3g}" for size, value in points)
+    told = ", ".join(f"{size:,}: {f'{value:,.0f}' if value >= 100 else f'{value:.3g}'}" for size, value in points)
     slow = [value for size, value in points if size == usual and value > MOST_MS]
     steep = slope(points)
     verdict = "MISS" if steep > LINEAR or slow else "pass"
+    if row["what"] == DIRECT:  # what it is compared with
+        verdict = ""
     return f"| {row['axis']} | {row['what']} | {told} | {steep:.2f} | {verdict} |"
 
 

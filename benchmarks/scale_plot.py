@@ -27,7 +27,7 @@ def draw(rows: Rows) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}" role="img" aria-label="{TITLE}">',
         f'<rect width="{WIDTH}" height="{height}" fill="{PAPER}"/>',
         drawn_text(MARGIN, 40, TITLE, size=25, weight=700),
-        drawn_text(MARGIN, 62, "Both scales are logarithmic: a line from corner to corner is linear.", fill=GREY),
+        drawn_text(MARGIN, 62, "Both scales are logarithmic.", fill=GREY),
     ]
     for number, axis in enumerate(axes):
         left = MARGIN + number % COLUMNS * (PANEL_WIDTH + GUTTER)
