@@ -13,7 +13,7 @@ from .system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Severity(Enum):
@@ -51,6 +51,12 @@ def with_steps(issues: Iterable[Issue], between: str = " ") -> list[str]:
         texts.append(issue.message if issue.remediation in steps else f"{issue.message}{between}{issue.remediation}")
         steps.add(issue.remediation)
     return texts
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """The first of these names, and how many more there are: people and agents read it."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def printed_in(log_file: object) -> str:

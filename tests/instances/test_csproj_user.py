@@ -520,7 +520,7 @@ def test_a_warning_names_a_few_of_many_projects(tmp_path: Path) -> None:
 
     (warning,) = write_port(path, 5611, str(tmp_path / "ws")).warnings
 
-    assert f"{tmp_path}/4.csproj.user and 45 more. " in warning
+    assert f"{tmp_path}/9.csproj.user and 40 more. " in warning
 
 
 def test_the_files_of_many_projects_are_flushed_to_the_disk_side_by_side(

@@ -10,7 +10,7 @@ import time
 
 from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
-from ..instances.csproj_user import knowing, named_projects, projects_without
+from ..instances.csproj_user import knowing, projects_without
 from ..instances.health import HealthFacts, HealthStatus, health, judged, started_before
 from ..instances.host_kind import HostKind
 from ..instances.host_program import restored_since
@@ -18,7 +18,7 @@ from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
 from ..instances.start import failed_start
 from ..instances.workspace_servers import of_workspace, with_ancestors
-from ..issues import Issue, Severity, fatal, needs_bundled_host, warning
+from ..issues import Issue, Severity, fatal, listed, needs_bundled_host, warning
 from ..proxy.health.upstream_issues import with_addin_step
 from ..proxy.state import ConnectionState
 from ..system.command_lines import quoted_line
@@ -137,17 +137,17 @@ def _project_issues(
         return
     outside = uno_projects_outside(workspace)
     if outside:
-        what = f"{workspace.solution} does not contain {named_projects(outside)}"
+        what = f"{workspace.solution} does not contain {listed(outside)}"
         message = f"{what}; an app of a project outside gets no port of the Host."
         yield warning("ProjectNotInSolution", message)
     if server is not None and server.log_file is not None:  # otherwise another program launched it, and tells its port
         without = projects_without(server.port, workspace.solution)
         if without:
-            message = f"The apps of {named_projects(without)} do not know port {server.port} of the Host."
+            message = f"The apps of {listed(without)} do not know port {server.port} of the Host."
             for each in servers:
                 if theirs := knowing(each.server, without):
                     message += (
-                        f" Those of {named_projects(theirs)} know port {each.server.port} of the Host of "
+                        f" Those of {listed(theirs)} know port {each.server.port} of the Host of "
                         f"{each.server.solution} (process {each.server.process_id}): a project has the port of one."
                     )
             yield warning("ProjectWithoutPort", message, _how_to_write_the_port(workspace, workspace.solution))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 
-from ..issues import Issue, warning
+from ..issues import Issue, listed, warning
 from ..msbuild.problems import EvaluationProblem
 from ..msbuild.project_files import ProjectFileCache
 from ..system.files import FileProblem
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from .packages import SdkPackage, WorkspacePackage
     from .restore import PackageImports, Restored
 
-MOST_NAMED = 10  # projects or packages in one message, which agents read, too
 HOST_PACKAGE = "uno.winui.devserver"
 SDK_FAMILIES = {"microsoft", "system", "nuget", "msbuild", "net", "netstandard", "target"}  # first words that SDKs use
 
@@ -176,7 +175,7 @@ class AddInSearch:
             self.issues += [issue for issue in (project.issue, *one.issues) if issue]
         missing = [project.path for project, one in zip(projects, restored, strict=True) if not one.found]
         if missing:
-            message = f"Not restored: {_named(missing)}. Packages that no restored project references are not seen."
+            message = f"Not restored: {listed(missing)}. Packages that no restored project references are not seen."
             self.issues.append(warning("RestoreMissing", message))
 
     def _located(self, one: Restored, project: ProjectInfo) -> Restored:
@@ -199,7 +198,7 @@ class AddInSearch:
         if missing:
             folders = ", ".join(self.folders.with_locations(one.folders).locations)
             was, are = ("was", "is") if len(missing) == 1 else ("were", "are")
-            message = f"{_named(missing)} {was} restored, but {are} in none of the package folders: {folders}."
+            message = f"{listed(missing)} {was} restored, but {are} in none of the package folders: {folders}."
             self.issues.append(warning("AddInPackageNotCached", message))
         if not elsewhere:
             return one.moved(places) if places else one
@@ -408,11 +407,6 @@ class AddInSearch:
             issues=self.issues,
             undecided=self._undecided,
         )
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _package_files(restored: Iterable[Restored]) -> list[str]:

@@ -14,6 +14,7 @@ import os
 import re
 from enum import Enum
 
+from ..issues import listed
 from ..msbuild.problems import shortened
 from ..msbuild.xml import XmlProblem, inner_text, parse_xml
 from ..system.command_lines import quoted_line
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
-NAMED_PROJECTS = 5  # the most projects that a warning names
 # Until a file is safely on the disk takes milliseconds, of which those of several files can pass together.
 MANY_PROJECTS, THREADS = 8, 16
 ATTEMPTS = 3  # an IDE may write the file at the same moment
@@ -141,14 +141,10 @@ def taken_over(solution: str, port: int, servers: Iterable[RegisteredServer]) ->
             back = quoted_line(["uno-devserver", "start", "--solution", other])
             was, now = f"the Host of {other} (process {server.process_id}, port {server.port})", f"port {port}"
             sentences.append(
-                f"A project has the port of one Host: the apps of {named_projects(taken)} had that of {was}, and get "
+                f"A project has the port of one Host: the apps of {listed(taken)} had that of {was}, and get "
                 f"{now} now. To give it back to that Host, run {back}."
             )
     return sentences
-
-
-def named_projects(projects: Sequence[str]) -> str:
-    return ", ".join(projects[:NAMED_PROJECTS]) + (" and more" if len(projects) > NAMED_PROJECTS else "")
 
 
 def _has_port(path: str, value: str) -> bool:
@@ -190,12 +186,10 @@ class SolutionPorts:
 
 
 def _not_written(solution: str, paths: list[str], port: int, folder: str) -> str:
-    more = len(paths) - NAMED_PROJECTS
-    named = ", ".join(paths[:NAMED_PROJECTS]) + (f" and {more} more" if more > 0 else "")
     return (
         f"{solution} names projects outside of the workspace {folder}, or by links that lead out of it. Nothing is "
-        f"written there, so their apps do not learn port {port}: {named}. To let them, set UnoRemoteControlPort to "
-        f"{port}# in these files yourself."
+        f"written there, so their apps do not learn port {port}: {listed(paths)}. To let them, set "
+        f"UnoRemoteControlPort to {port}# in these files yourself."
     )
 
 

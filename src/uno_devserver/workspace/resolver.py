@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from ..issues import Issue, Severity, fatal, warning
+from ..issues import Issue, Severity, fatal, listed, warning
 from ..system.values import Value
 from .devtools_folder import ADDINS_FOLDER as ADDINS
 from .devtools_folder import config_in
@@ -21,9 +21,8 @@ from .solution_finder import LEVELS_BELOW, find_candidates, twins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-NAMED_PATHS = 10  # the most paths that one message names
 SOLUTIONS = (".sln", ".slnx", ".slnf")
 
 
@@ -179,7 +178,7 @@ def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
     here = [solution for solution in nearest if _is_at(directory, solution) or _is_at(directory, uno[solution])]
     winners = here if len(here) == 1 else nearest
     if len(winners) > 1:
-        message = f"{len(winners)} solutions in {directory} fit equally well: {_listed(winners)}."
+        message = f"{len(winners)} solutions in {directory} fit equally well: {listed(winners)}."
         issues = (warning("WorkspaceAmbiguous", message), *issues)
         return _unresolved(directory, ResolutionKind.Ambiguous, issues)
     return _resolved(directory, winners[0], uno[winners[0]]).replace(issues=issues)
@@ -250,7 +249,7 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     directory = workspace.requested_directory
     same = [candidate for candidate in workspace.candidates if same_path(candidate, path)]
     if not same and not any(twins(candidate, path) for candidate in workspace.candidates):
-        choice = f"Choose one of: {_listed(workspace.candidates)}." if workspace.candidates else ""
+        choice = f"Choose one of: {listed(workspace.candidates)}." if workspace.candidates else ""
         message = f"There is no solution {path}."
         if os.path.isfile(path):
             is_solution = path.lower().endswith(SOLUTIONS)
@@ -311,7 +310,7 @@ def _unusable(directory: str, error: Exception) -> Workspace:
 
 def _no_uno(directory: str, homes: Mapping[str, GlobalJson | None]) -> Workspace:
     reasons = [f"{solution} ({_why_not(home)})" for solution, home in homes.items()]
-    message = f"No solution in {directory} belongs to an Uno workspace: {_listed(reasons)}."
+    message = f"No solution in {directory} belongs to an Uno workspace: {listed(reasons)}."
     folders = {os.path.dirname(solution): home for solution, home in homes.items()}
     return _unresolved(directory, ResolutionKind.NoValidWorkspace, _not_resolved(message, _causes(folders)))
 
@@ -345,8 +344,3 @@ def _malformed(homes: Mapping[str, GlobalJson | None]) -> list[Issue]:
 
 def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     return tuple(issue.replace(severity=Severity.WARNING) for issue in issues)
-
-
-def _listed(paths: Sequence[str]) -> str:
-    more = len(paths) - NAMED_PATHS
-    return ", ".join(paths[:NAMED_PATHS]) + (f" and {more} more" if more > 0 else "")
