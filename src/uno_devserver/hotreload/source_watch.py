@@ -54,7 +54,7 @@ class SourceWatch:
         try:
             self._inotify = Inotify()
         except OSError as error:
-            raise Unwatchable(_limit(error)) from error
+            raise Unwatchable(error.strerror) from error
         self._watched = _WatchedPaths()
         self._folders: frozenset[str] = frozenset()
         self._endings: frozenset[str] | None = None
@@ -126,7 +126,7 @@ class SourceWatch:
             except OSError as error:
                 if error.errno == errno.ELOOP:
                     continue
-                raise Unwatchable(_limit(error)) from error
+                raise Unwatchable(error.strerror) from error
         return watches
 
     def _sort(self, event: InotifyEvent) -> None:
@@ -260,11 +260,3 @@ def _mounts() -> str:
             return stream.read()
     except OSError:  # there is no /proc
         return ""
-
-
-def _limit(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return "the user's limit of watches is reached (fs.inotify.max_user_watches)"
-    if error.errno == errno.EMFILE:
-        return "the user's limit of watchers is reached (fs.inotify.max_user_instances)"
-    return f"the system does not let us watch: {error}"

@@ -47,8 +47,14 @@ def available(platform: str) -> bool:
     return platform == "linux"
 
 
+_LIMITS = {
+    errno.ENOSPC: "the user's limit of watches is reached (fs.inotify.max_user_watches)",
+    errno.EMFILE: "the user's limit of watchers is reached (fs.inotify.max_user_instances)",
+}
+
+
 class Inotify:
-    """A queue of events. Raises OSError with EMFILE or ENOSPC if the user's limit for queues or watches is reached."""
+    """A queue of events. Raises OSError, whose `strerror` names the limit where one of the user's is reached."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -65,6 +71,10 @@ class Inotify:
         """Remove a watch; does nothing if it was already removed together with its folder."""
         if self._libc.inotify_rm_watch(self._handle, watch) < 0 and ctypes.get_errno() != errno.EINVAL:
             self._checked(-1, "inotify")
+
+    def fileno(self) -> int:
+        """Ready to be read when there are events."""
+        return self._handle
 
     def read(self) -> list[InotifyEvent]:
         """Return all queued events, the oldest first; the last one is an overflow if there are too many."""
@@ -92,7 +102,8 @@ class Inotify:
     def _checked(result: int, path: str) -> int:
         if result < 0:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), path)
+            reason = _LIMITS.get(number) or f"the system does not let us watch {path}: {os.strerror(number)}"
+            raise OSError(number, reason, path)
         return result
 
 

@@ -16,19 +16,9 @@ import pytest
 
 from support.files import write
 from uno_devserver.proxy.workspace import watcher as module
-from uno_devserver.proxy.workspace.watcher import (
-    ADDED,
-    DELETED,
-    MODIFIED,
-    Watcher,
-    WatcherLimits,
-    WatchScope,
-    changed_files,
-)
+from uno_devserver.proxy.workspace.watcher import Watcher, WatcherLimits, WatchScope, changed_files
+from uno_devserver.system.folder_notifier import ADDED, DELETED, MODIFIED, folder_notifier
 from uno_devserver.workspace.resolver import resolve
-
-if sys.platform != "win32":
-    import resource
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 PATIENCE = 60.0
@@ -81,8 +71,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "ws"
 
 
-@pytest.fixture
-def observed(root: Path) -> Iterator[Observation]:
+@pytest.fixture(params=[sys.platform, "other"] if sys.platform == "linux" else [sys.platform])
+def observed(root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Observation]:
+    """With the notifier of this system, and on Linux also with that of the others."""
+    monkeypatch.setattr(module, "folder_notifier", lambda: folder_notifier(request.param))
     write(root / "global.json", GLOBAL_JSON)
     write(root / "src" / "App" / "App.csproj", "<Project />")
     write(root / "src" / "App" / "App.sln", "")
@@ -195,9 +187,9 @@ def no_notifier(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a system that has no watches left."""
 
     def refuse() -> object:
-        raise OSError(28, "No space left on device (os error 28)")
+        raise OSError(28, "no watches are left")
 
-    monkeypatch.setattr(module, "_rust_notify", lambda: lambda *_: refuse())
+    monkeypatch.setattr(module, "folder_notifier", refuse)
 
 
 @pytest.mark.usefixtures("no_notifier")
@@ -210,52 +202,28 @@ def test_without_watches_it_looks_at_intervals_and_says_so_once(root: Path, caps
     observation.watcher.stop()
     said = capsys.readouterr().err
     assert said.count("Changes of the workspace are looked for every 0.05 s: ") == 1
-    assert "No space left on device" in said
+    assert "no watches are left" in said
 
 
 def test_a_notifier_that_fails_is_given_up_for_looking_at_intervals(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
-        def __init__(self, *_: object) -> None: ...
+        def watch(self, _: object) -> None: ...
 
-        def watch(self, *_: object) -> object:
+        def wait(self, _: object) -> object:
             raise RuntimeError("the queue has overflowed")
+
+        def wake(self) -> None: ...
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(module, "_rust_notify", lambda: Broken)
+    monkeypatch.setattr(module, "folder_notifier", Broken)
     observation = Observation(root, LOOKING)
 
     assert observation.told(write(root / "App.sln", "")) == {"App.sln"}
     observation.watcher.stop()
     assert capsys.readouterr().err.count("the queue has overflowed") == 1
-
-
-def test_when_the_system_has_no_watches_left_the_real_notifier_says_so(root: Path) -> None:
-    """In a process of its own, whose files are all taken."""
-    program = f"""
-import os, resource, sys
-from uno_devserver.proxy.workspace.watcher import _rust_notify
-make = _rust_notify()
-resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
-taken = []
-try:
-    while True:
-        taken.append(os.dup(0))
-except OSError:
-    pass
-try:
-    make([{str(root)!r}], False, False, 0, False, True)
-except Exception as error:
-    sys.exit(f"{{type(error).__name__}}: {{error}}")
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
-
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "too many" in done.stderr.lower(), done.stderr
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 8
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
@@ -309,16 +277,6 @@ watcher.observe(resolve({str(root)!r}), time.time())
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
 
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_anyio_and_the_rest_of_the_package_are_not_imported(root: Path) -> None:
-    notifier = "from uno_devserver.proxy.workspace.watcher import _rust_notify"
-    program = f"import sys; {notifier}; _rust_notify(); print(*sys.modules)"
-
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
-
-    assert done.returncode == 0, done.stderr
-    assert not {"anyio", "watchfiles", "logging"} & set(done.stdout.split())
 
 
 # --- what is looked at

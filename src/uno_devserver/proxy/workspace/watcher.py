@@ -11,11 +11,11 @@ import os
 import threading
 import time
 from collections import deque
-from functools import cache
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...system.files import FileProblem, read_head
+from ...system.folder_notifier import ADDED, MODIFIED, folder_notifier
 from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import addin_sources, workspace_addins
@@ -30,6 +30,7 @@ from ...workspace.solutions import PROJECT_EXTENSIONS, project_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ...system.folder_notifier import FolderNotifier
     from ...workspace.resolver import Workspace
 
 
@@ -38,7 +39,6 @@ class WatcherLimits(Value):
     longest_seconds: float = 2.0  # the longest wait for quiet
     scan_seconds: float = 10.0  # between scans without a notification: network drives and full queues give none
     scan_share: float = 0.01  # of the time, at most, is spent on such scans; a large tree is scanned less often
-    step_seconds: float = 0.05  # how often the notifier wakes; 0.2 % of a processor, and a quick stop
     stop_seconds: float = 0.1
     watched_folders: int = 512  # a user has a few thousand watches, which editors and build servers need as well
     scanned_folders: int = 4096  # 15 µs each; a home directory has far more, a workspace does not
@@ -54,7 +54,6 @@ ARTIFACTS = "artifacts"  # the layout with one folder for all output: artifacts/
 ASSETS = "project.assets.json"
 SOLUTIONS = (".sln", ".slnx")
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
-ADDED, MODIFIED, DELETED = 1, 2, 3  # the kinds of events, as watchfiles numbers them
 
 Stamp = tuple[int, ...]  # the time of the last change, then the content; empty: only existence is compared
 
@@ -75,6 +74,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._interrupted = threading.Event()
+        self._notifier: FolderNotifier | None = None  # made by the thread, when it waits first
         self._notifies = True
         self._said_incomplete = False
 
@@ -87,109 +87,94 @@ class Watcher:
         if self._stopped or (self._subject is not None and self._subject.replace(since=since) == subject):
             return
         self._subject = subject
-        self._interrupted.set()
+        self._interrupt()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="workspace-watcher", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         self._stopped = True
-        self._interrupted.set()
+        self._interrupt()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(self._limits.stop_seconds)
+
+    def _interrupt(self) -> None:
+        self._interrupted.set()
+        notifier = self._notifier
+        if notifier is not None:
+            notifier.wake()
 
     def _run(self) -> None:
         while True:
             self._interrupted.clear()  # before the subject is read, so that no change of it is missed
             if self._stopped:
-                return
+                break
             assert self._subject is not None
             try:
                 self._follow(self._subject)
             except Exception as error:  # a defect must not end the watcher
                 log.warn(f"Watching the workspace failed and will be restarted: {type(error).__name__}: {error}.")
                 self._interrupted.wait(self._limits.scan_seconds)
+        if self._notifier is not None:
+            self._notifier.close()
 
     def _follow(self, subject: _Subject) -> None:
         """Watch until there is another subject or the watcher is stopped."""
         known: Mapping[str, Stamp] | None = None
-        notifier, watched = None, None
-        try:
-            while not self._interrupted.is_set():
-                began = time.monotonic()
-                scope = WatchScope(subject.workspace, subject.also, self._limits)
-                took = time.monotonic() - began
-                self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
-                known = scope.files
-                if scope.folders == watched:
-                    self._wait(notifier, scope, max(self._limits.scan_seconds, took / self._limits.scan_share))
-                    continue
-                if notifier is not None:
-                    notifier.close()
-                notifier, watched = self._notifier(scope), scope.folders
-                # Scan once more: events before the notifier was open were not notified.
-        finally:
-            if notifier is not None:
-                notifier.close()
+        watched: Mapping[str, None] | None = None
+        while not self._interrupted.is_set():
+            began = time.monotonic()
+            scope = WatchScope(subject.workspace, subject.also, self._limits)
+            took = time.monotonic() - began
+            self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
+            known = scope.files
+            if scope.folders == watched:
+                self._wait(scope, max(self._limits.scan_seconds, took / self._limits.scan_share))
+            else:
+                self._watch(scope)
+                watched = scope.folders
+                # Scan once more: earlier events in the new folders were not notified.
 
     def _report(self, paths: frozenset[str]) -> None:
         if paths and not self._interrupted.is_set():
             log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
             self._changed(paths)
 
-    def _notifier(self, scope: WatchScope) -> Any:
-        """The notifier of watchfiles; None if the system gives no notifications."""
+    def _watch(self, scope: WatchScope) -> None:
         if not self._said_incomplete and not scope.complete:
             self._said_incomplete = True
             nearest = next(iter(scope.folders))
             log.info(f"There are too many folders to watch: changes far from {nearest} may go unnoticed.")
         if not self._notifies:
-            return None
+            return
         try:
-            return _rust_notify()(list(scope.folders), False, False, 0, False, True)
-        except FileNotFoundError:  # removed since the scan
-            return None
+            if self._notifier is None:
+                self._notifier = folder_notifier()
+            self._notifier.watch(scope.folders)
         except Exception as error:  # no watches left, or none at all on this system
             self._give_up_notifications(error)
-            return None
 
     def _give_up_notifications(self, error: Exception) -> None:
         self._notifies = False
-        log.info(f"Changes of the workspace are looked for every {self._limits.scan_seconds:g} s: {error}.")
+        reason = getattr(error, "strerror", None) or error
+        log.info(f"Changes of the workspace are looked for every {self._limits.scan_seconds:g} s: {reason}.")
 
-    def _wait(self, notifier: Any, scope: WatchScope, seconds: float) -> None:
+    def _wait(self, scope: WatchScope, seconds: float) -> None:
         """Return when a relevant event has happened and things are quiet, or after `seconds`."""
-        if notifier is None or not self._notifies:
-            self._interrupted.wait(seconds)
-            return
-        step = round(self._limits.step_seconds * 1000)
         latest = until = time.monotonic() + seconds
         while (now := time.monotonic()) < until and not self._interrupted.is_set():
+            if self._notifier is None or not self._notifies:
+                self._interrupted.wait(until - now)
+                return
             try:
-                events = notifier.watch(step, step, max(step, round((until - now) * 1000)), self._interrupted)
+                events = self._notifier.wait(until - now)
             except Exception as error:
                 self._give_up_notifications(error)
-                return
-            # A string instead of events says why there are none.
-            if not isinstance(events, str) and any(scope.concerns(kind, path) for kind, path in events):
+                continue
+            if any(scope.concerns(kind, path) for kind, path in events):
                 now = time.monotonic()
                 latest = min(latest, now + self._limits.longest_seconds)
                 until = min(latest, now + self._limits.quiet_seconds)
-
-
-@cache
-def _rust_notify() -> Any:
-    """The native half of watchfiles: 1 ms and 0.7 MB. The whole package imports anyio and more: 12 ms and 2.5 MB."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    package = PathFinder.find_spec("watchfiles")
-    spec = PathFinder.find_spec("_rust_notify", package.submodule_search_locations) if package else None
-    if spec is None or spec.loader is None:
-        raise RuntimeError("watchfiles is not installed")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.RustNotify
 
 
 class WatchScope:
