@@ -93,7 +93,7 @@ class AddInSearch:
         restored = [self._located(one, project) for project, one in zip(projects, restored, strict=True)]
         self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
 
-        known = [package for one in restored for package in one.packages]
+        known = list(dict.fromkeys(package for one in restored for package in one.packages))
         known += self._manifest_only([p for p, one in zip(projects, restored, strict=True) if one.found], known)
         frameworks = [framework for project in projects for framework in project.frameworks]
         packages = merge_packages(sdk_packages, restored, frameworks, default_framework)

@@ -198,7 +198,7 @@ def verify_entry_points(
     rank = {name: number for number, name in enumerate(packages)}
     found: dict[str, tuple[int, DiscoveredAddIn]] = {}
     doubtful: list[tuple[str, Issue]] = []
-    for candidate in candidates:
+    for candidate in dict.fromkeys(candidates):  # many projects declare the same ones
         owner = folders.owner(candidate.defined_in)
         name, version = _package_of(candidate, owner, packages, folders)
         problem = _problem_with(candidate.path, f"{name} {version}".strip(), folders)

@@ -9,7 +9,6 @@ from ..msbuild.evaluation import Evaluator
 from ..msbuild.expressions import escape
 from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
-from ..workspace.paths import upwards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ class ProjectInfo(Value):
 
 def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
     """Reads a project; if it cannot be evaluated, the result has an issue instead of frameworks and references."""
-    before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
+    folder = os.path.dirname(path)
+    before, after = (load.nearest(folder, name) for name in ("Directory.Build.props", "Directory.Build.targets"))
     user = tuple(filter(os.path.isfile, (path + ".user",)))
     issue = None
     body: Evaluation | None = None
@@ -121,12 +121,6 @@ def _first(path: str) -> dict[str, str]:
         "UsingMicrosoftNETSdk": "true",
         "MSBuildProjectExtensionsPath": escape(os.path.join(os.path.dirname(path), "obj") + os.sep),
     }
-
-
-def _above(path: str, name: str) -> tuple[str, ...]:
-    """The nearest file with this name in the project's folder or its parents."""
-    candidates = (os.path.join(folder, name) for folder in upwards(os.path.dirname(path)))
-    return tuple(candidate for candidate in candidates if os.path.isfile(candidate))[:1]
 
 
 def _frameworks(body: Evaluation | None) -> tuple[str, ...]:

@@ -8,8 +8,12 @@ from ..system.files import FileProblem, read_bytes
 from .expressions import SharedWork
 from .paths import split_extension, without_root
 from .problems import EvaluationProblem
-from .validation import validate
+from .validation import is_valid_name, validate
 from .xml import CData, Comment, Element, XmlProblem, inner_text, inner_xml, parse_xml
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # The largest files of the .NET SDK have 300 KB, a project that lists 20,000 files by name has 2 MB.
 MAX_BYTES = 4 * 1024 * 1024
@@ -48,6 +52,8 @@ class ProjectFileCache:
     def __init__(self) -> None:
         self.work = SharedWork()
         self._known: dict[str, ProjectFile | tuple[str, str]] = {}
+        self._nearest: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._environment: tuple[Mapping[str, str], dict[str, str]] = {}, {}  # the last one, with its properties
 
     def load(self, path: str) -> ProjectFile:
         """The file at an absolute path; raises EvaluationProblem."""
@@ -57,6 +63,25 @@ class ProjectFileCache:
         if isinstance(known, tuple):
             code, message = known
             raise EvaluationProblem(code, message, path)
+        return known
+
+    def environment_properties(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """The variables that are properties, because their names are valid ones, by their names in lower case."""
+        if self._environment[0] is not environment:
+            found = {name.lower(): value for name, value in environment.items() if is_valid_name(name)}
+            self._environment = environment, found
+        return self._environment[1]
+
+    def nearest(self, folder: str, name: str) -> tuple[str, ...]:
+        """The file with this name in the folder or the nearest one above it; nothing if there is none."""
+        known = self._nearest.get((folder, name))
+        if known is None:
+            path, above = os.path.join(folder, name), os.path.dirname(folder)
+            if os.path.isfile(path):
+                known = (path,)
+            else:
+                known = () if above == folder else self.nearest(above, name)
+            self._nearest[folder, name] = known
         return known
 
 

@@ -14,7 +14,6 @@ from .expressions import GUESS, UNKNOWN, EvaluationScope, escape, glob_of, guess
 from .paths import WINDOWS, full_path, ignoring_case, split_extension, to_slashes, without_root
 from .problems import LIMIT, EvaluationProblem, quoted
 from .project_files import ProjectFile, ProjectFileCache, value_of
-from .validation import is_valid_name
 from .xml import Element
 
 TYPE_CHECKING = False
@@ -86,9 +85,7 @@ class PropertyPass:
 
     def _set_initial(self, project: str, properties: Mapping[str, str]) -> None:
         values = self.scope.values
-        for name, value in self.scope.environment.items():
-            if is_valid_name(name):
-                values[name.lower()] = value
+        values.update(self._load.environment_properties(self.scope.environment))
         values["os"] = "Windows_NT" if WINDOWS else "Unix"
         for name, value in properties.items():
             values[name.lower()] = value
