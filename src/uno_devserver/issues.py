@@ -178,3 +178,17 @@ REMEDIES = {
 }
 # The codes of servers that answer with these HTTP statuses.
 ACCESS_CODES = {401: "UpstreamUnauthorized", 403: "UpstreamForbidden"}
+ANOTHER_HEADER = (
+    "Correct the Authorization header (--header of 'mcp start', or mcpServer.headers in the config), or remove it to "
+    "use a sign-in, over which it has precedence; then call a tool."
+)
+
+
+def access_step(status: int, url: str, *, fixed: bool) -> str:
+    """The next step after a server answered 401 or 403; `fixed`: to an Authorization header that the user gave."""
+    if fixed and status == 401:
+        return ANOTHER_HEADER
+    step = REMEDIES[ACCESS_CODES[status]]
+    if "…" in url:  # such a URL cannot be copied
+        step = step.replace("'uno-devserver login <url>'", "'uno-devserver login' with the whole URL of the server")
+    return step.replace("<url>", url)

@@ -99,6 +99,31 @@ def test_a_server_in_the_wrong_place_is_told_where_it_belongs(argv: list[str], h
     assert f"'{argv[1] if argv[0] == 'inspect' else argv[0]}'" in caught.value.message
 
 
+HERE = "http://127.0.0.1:8000/mcp"
+
+
+@pytest.mark.parametrize(
+    ("argv", "step"),
+    [
+        (["inspect", HERE], f"uno-devserver mcp start --inspector --upstream-url {HERE}"),
+        (["inspect", "--", HERE], f"uno-devserver mcp start --inspector --upstream-url {HERE}"),
+        (["mcp", "start", "--", HERE], f"uno-devserver mcp start --upstream-url {HERE}"),
+        (["config", "--", HERE], "Name it in .devtools/host.config.jsonc"),
+    ],
+)
+def test_a_url_in_the_place_of_a_command_is_told_where_it_belongs(argv: list[str], step: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(argv)
+
+    assert step in caught.value.next_step
+
+
+@pytest.mark.parametrize("option", ["--upstream-url", "--watch", "--header"])
+def test_options_of_the_proxy_are_not_passed_to_a_host(option: str) -> None:
+    with pytest.raises(UserError, match="'mcp start'"):
+        parse(["start", option, HERE])
+
+
 @pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
 def test_without_a_command_there_is_none(argv: list[str]) -> None:
     assert parse(argv).command is None

@@ -66,6 +66,10 @@ NOT_RUN: dict[str, tuple[str, Callable[[list[str]], None] | None]] = {
     "make ": ("it sets up an environment over the network, or runs all tests, this one among them", _make_target),
     "uno-devserver demo": ("tests/cli/test_demo.py runs it, and looks at what it prints", None),
     "pipx install ": ("it downloads", _our_package),
+    "uno-devserver login https://": (
+        "it asks a server on the network; tests/cli/test_server_login.py signs in to one",
+        None,
+    ),
     "uvx ": ("it downloads", _runs_ours),
     "python -m venv .venv && .venv/bin/pip": ("it downloads", _example_has("pyproject.toml")),
     "npm ": ("it downloads", _example_has("package.json")),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAX_PORT = 65_535
 MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 _HELP = "Run 'uno-devserver --help' to see every command."
+_URL_IN_CONFIG = '.devtools/host.config.jsonc, as {"mcpServer": {"url": "https://..."}}'
 RELOAD = (
     "To serve an MCP server with hot reload, run 'uno-devserver mcp start --watch -- <its command>', or "
     "'uno-devserver inspect -- <its command>' for a page."
@@ -231,12 +232,18 @@ def _find(name: str, command: Command | None) -> Option | None:
 
 
 def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
-    if command is None or command.unknown is Unknown.REFUSE:
+    if command is None or command.unknown is Unknown.REFUSE or (command.words == ("start",) and _is_of_proxies(token)):
         where = f"'{command.name}'" if command else "uno-devserver"
         raise UserError(
             "UnknownOption", f"{where} has no option '{token}'.{_hint(token, command)}", _help_of(command), 2
         )
     forwarded.append(token)
+
+
+def _is_of_proxies(token: str) -> bool:
+    """Whether only the proxy has this option, so that no Host would do anything with it."""
+    proxy = command_named(("mcp", "start"))
+    return proxy is not None and any(_split_value(token)[0] in option.names for option in proxy.options)
 
 
 def _hint(token: str, command: Command | None) -> str:
@@ -292,7 +299,7 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
             from ..system.command_lines import quoted_line
 
             line = quoted_line(("uno-devserver", *command.words, "--", *arguments))
-            next_step = f"Write a command behind '--': {line}"
+            next_step = _for_url(command, first) or f"Write a command behind '--': {line}"
         raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{first}'.", next_step, exit_code=2)
 
 
@@ -300,6 +307,18 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
     if command and CHILD in command.arguments and given and not (child and child[0].strip()):
         next_step = "Write it behind '--', or leave '--' out for the server of the workspace."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)
+    if command and CHILD in command.arguments and child and (elsewhere := _for_url(command, child[0])):
+        raise UserError("BadValue", f"'{child[0]}' is a URL and no command.", elsewhere, exit_code=2)
     if command and CHILD not in command.arguments and child and command.unknown is Unknown.REFUSE:
         message = f"'{command.name}' takes no command behind '--', so '{child[0]}' would be ignored."
         raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
+
+
+def _for_url(command: Command, word: str) -> str | None:
+    """The next step for a URL in the place of a command."""
+    if not word.lower().startswith(("http://", "https://")):
+        return None
+    if command.name == "config":
+        return f"Name it in {_URL_IN_CONFIG}, then run: uno-devserver config"
+    page = "--inspector " if command.name == "inspect" else ""
+    return f"Write: uno-devserver mcp start {page}--upstream-url {word}"

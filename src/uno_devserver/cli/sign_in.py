@@ -83,7 +83,10 @@ def sign_in(invocation: Invocation) -> Result:
         Row("valid", _validity(record)),
         Row("kept in", "the system's keyring" if keyring else path),
     )
-    note = f"Proxies use it from now on; 'uno-devserver logout {record.url}' removes it."
+    note = (
+        f"Proxies of this server use it from now on, such as 'uno-devserver mcp start --upstream-url {record.url}'. "
+        f"'uno-devserver logout {record.url}' removes it."
+    )
     data = {**_facts(record), "file": path}
     return Result(data, Report(f"You are signed in to {record.url}.", (Section("", rows), Section(note, ()))))
 
@@ -119,7 +122,10 @@ def _server(invocation: Invocation) -> str:
     command = invocation.words[0]
     if len(given) != 1 or not given[0].lower().startswith(("http://", "https://")):
         message = f"'{command}' needs the URL of one MCP server, and no other arguments."
-        raise UserError("BadValue", message, f"Write: uno-devserver {command} https://<host>/<path>", 2)
+        address = "https://<host>/<path>"
+        if len(given) == 1 and "://" not in given[0]:
+            message, address = f"'{given[0]}' does not begin with https:// or http://.", f"https://{given[0]}"
+        raise UserError("BadValue", message, f"Write: uno-devserver {command} {address}", 2)
     try:
         if has_credentials(given[0]):
             raise ValueError("A URL with a user name or password is not used to sign in")

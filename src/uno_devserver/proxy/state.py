@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..instances.probe import Probe
     from ..instances.workspace_servers import ActiveServer
     from ..issues import Issue
+    from ..protocol.client.connection import Denial
     from ..workspace.resolver import Workspace
     from .health.status_file import StatusFile
     from .lists.catalogue import Catalogue
@@ -118,7 +119,7 @@ class ProxyFacts(Value):
     left_out: tuple[str, ...] | None = None  # add-ins that the Host had to be launched without
     without_mcp: bool = False  # whether the upstream answers over HTTP, but has no /mcp
     connect_error: str = ""  # a sentence: why no MCP conversation with the upstream could be opened, or goes on
-    access_denied: int | None = None  # the HTTP status, if it does not accept our credentials
+    access_denied: Denial | None = None  # if it does not accept our credentials
     last_end: Ending | None = None  # how the last upstream ended that was not stopped on purpose
     generation: int = 0  # the number of upstreams that were connected
     restarts: int = 0  # the number of restarts because the upstream had ended
@@ -167,6 +168,12 @@ class ProxyFacts(Value):
     @property
     def workspace(self) -> Workspace | None:
         return self.discovery.workspace if self.discovery else None
+
+
+def unusable(name: str, refusal: str) -> str:
+    """Why the server with this name cannot be used over MCP, as a sentence; many a refusal begins with the name."""
+    why = refusal.rstrip(".")
+    return f"{why}." if why.startswith(name) else f"{name} cannot be used over MCP: {why}."
 
 
 class Timeline:

@@ -99,7 +99,9 @@ def _number(character: str) -> str:
     return f"\\x{ord(character):02x}"
 
 
-PLAIN_PATHS = ("", "/", "/mcp", "/sse")  # of most servers; others may contain a user's key
+# A part of a path that is made of words, as `team`, `api-v2` or `sse`; others may be a user's key.
+_PLAIN_PART = r"(?:[a-z]{1,12}(?:[-_.][a-z]{1,12}){0,2}|v\d{1,2}(?:\.\d{1,2})?)"
+_PLAIN_PATH = rf"(?:/{_PLAIN_PART}){{0,6}}/?"
 _PARTS = r"(?P<scheme>[A-Za-z0-9+.-]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)"
 _PLACE = r"(\[[^\]]*\]|[^:]*)(:\d*)?"
 
@@ -114,7 +116,7 @@ def shown_url(url: str) -> str:
     # In `user:12/34@host` what looks like host and port is a user name and the beginning of a password.
     password_cut = ":" in place and "@" in found["path"]
     shown = place if re.fullmatch(_PLACE, place) and not password_cut else "…"
-    return f"{found['scheme'] or ''}{shown}{found['path'] if found['path'] in PLAIN_PATHS else '/…'}"
+    return f"{found['scheme'] or ''}{shown}{found['path'] if re.fullmatch(_PLAIN_PATH, found['path']) else '/…'}"
 
 
 def has_credentials(url: str) -> bool:

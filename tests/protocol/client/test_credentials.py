@@ -93,7 +93,10 @@ async def test_every_request_carries_the_headers(modern: bool) -> None:
 
 
 @ERAS
-@pytest.mark.parametrize(("token", "what"), [(None, "asks for credentials"), ("no", "does not accept the credentials")])
+@pytest.mark.parametrize(
+    ("token", "what"),
+    [(None, "asks for credentials"), ("no", "does not accept the Authorization header that it was given")],
+)
 async def test_a_refusal_is_named_and_no_other_request_is_tried(modern: bool, token: str | None, what: str) -> None:
     door = guarded(modern, "right")
     given = FixedHeaders({} if token is None else {"Authorization": f"Bearer {token}"})

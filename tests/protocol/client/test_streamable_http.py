@@ -321,7 +321,7 @@ async def test_a_redirect_of_a_get_is_followed_and_moves_nothing_else(status: in
     ("location", "told"),
     [
         ("http://example.com/mcp?key=1", "http://example.com/mcp"),
-        ("https://127.0.0.1/other", "https://127.0.0.1/…"),
+        ("https://127.0.0.1/other", "https://127.0.0.1/other"),
         ("//x/other", "/…"),
         ("mailto:x", "…"),
     ],
@@ -341,7 +341,7 @@ async def test_a_redirect_to_another_server_is_not_followed(location: str, told:
 async def test_a_redirect_that_would_lose_the_message_is_not_followed(status: int) -> None:
     server = always(b"", status, Location="/elsewhere")
     async with RawServer(server) as raw:
-        with pytest.raises(UnusableServer, match="redirects to /…, "):
+        with pytest.raises(UnusableServer, match="redirects to /elsewhere, "):
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
     assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
@@ -354,5 +354,5 @@ async def test_redirects_in_circles_end() -> None:
             visitor.answer(status=308, Location=asked.target + "x")
 
     async with RawServer(script) as raw:
-        with pytest.raises(UnusableServer, match="redirects to /…, "):
+        with pytest.raises(UnusableServer, match=r"redirects to /mcpx+, "):
             await connect_http(raw.url, TestPeer(), modern_first=False)

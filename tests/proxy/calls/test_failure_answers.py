@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.relays import DEGRADED, RECONNECTING, ScriptedLink, state_of
-from uno_devserver.protocol.client.connection import AccessDenied, UnusableServer
+from uno_devserver.protocol.client.connection import AccessDenied, Denial, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.failure_answers import (
     ANSWER_TOO_LONG,
@@ -48,7 +48,11 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
     [
         (unreachable(30.0), UNAVAILABLE, False),
         (refused(UnusableServer("it speaks HTTP 0.9.")), UNAVAILABLE, False),
-        (refused(AccessDenied("The server asks for credentials.", status=401)), UNAVAILABLE, False),
+        (
+            refused(AccessDenied("The server asks for credentials.", Denial(401, "https://host/mcp"))),
+            UNAVAILABLE,
+            False,
+        ),
         (ended(ACT, 1), OUTCOME_UNKNOWN, True),
         (ended(ACT, 3), OUTCOME_UNKNOWN, True),
         (silent(ACT, 300.0), TIMED_OUT, True),

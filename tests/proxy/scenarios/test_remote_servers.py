@@ -87,7 +87,7 @@ def test_headers_without_a_url_are_refused(machine: Machine) -> None:
 @pytest.mark.parametrize("arguments", [(), ("sse",)])
 @pytest.mark.parametrize(
     ("status", "code", "step"),
-    [(401, "UpstreamUnauthorized", "uno-devserver login "), (403, "UpstreamForbidden", "allowed to")],
+    [(401, "UpstreamUnauthorized", "Correct the Authorization header"), (403, "UpstreamForbidden", "allowed to")],
 )
 def test_a_refusal_is_named_with_the_next_step_and_another_call_tries_again(
     proxies: Proxies,
@@ -123,7 +123,7 @@ def test_a_token_that_is_not_accepted_any_more_ends_the_connection_and_the_call_
     server.allow()
 
     told = failure(client)
-    assert "does not accept the credentials (HTTP 401)" in told
+    assert "does not accept the Authorization header that it was given (HTTP 401)" in told
     assert "has not been run" in told
     client.wait_state("Degraded")
     assert client.issue_codes() == ["UpstreamUnauthorized"]

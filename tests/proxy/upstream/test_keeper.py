@@ -15,7 +15,7 @@ from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstr
 from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
-from uno_devserver.protocol.client.connection import AccessDenied, ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.connection import AccessDenied, ConnectionLost, Denial, UnusableServer
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params
@@ -496,7 +496,9 @@ async def test_refused_credentials_are_not_tried_again_until_they_change_or_a_ca
     tmp_path: Path, status: int, code: str
 ) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
-    running.refusals = [AccessDenied("The server asks for credentials.", status=status) for _ in range(2)]
+    running.refusals = [
+        AccessDenied("The server asks for credentials.", Denial(status, "https://host/mcp")) for _ in range(2)
+    ]
     upstream = Denied(running)
     kept = Kept(tmp_path, upstream)
     await kept.until_state("Degraded")
@@ -517,7 +519,7 @@ async def test_refused_credentials_are_not_tried_again_until_they_change_or_a_ca
 
 async def test_other_credentials_are_tried_at_once_however_late_the_next_attempt_would_be(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
-    running.refusals = [AccessDenied("The server asks for credentials.", status=401)]
+    running.refusals = [AccessDenied("The server asks for credentials.", Denial(401, "https://host/mcp"))]
     upstream = Denied(running)
     kept = Kept(tmp_path, upstream, limits=SWIFT.replace(retry_seconds=3600.0))
     await kept.until_state("Degraded")
@@ -535,7 +537,7 @@ async def test_credentials_that_are_refused_later_end_the_connection_unless_othe
     kept = Kept(tmp_path, upstream)
     await kept.until_state("Connected")
 
-    kept.keeper.refused(kept.keeper.generation, AccessDenied("No.", status=status))
+    kept.keeper.refused(kept.keeper.generation, AccessDenied("No.", Denial(status, "https://host/mcp")))
 
     assert kept.keeper.state.value == state
 

@@ -93,8 +93,18 @@ class UnusableServer(Exception):
         self.status = status
 
 
+class Denial(Value):
+    status: int  # 401 or 403
+    url: str  # of the server, without secrets
+    fixed: bool = False  # whether the user gave an `Authorization` header
+
+
 class AccessDenied(UnusableServer):
     """The server answered 401, also after the credentials were renewed, or 403. It has not run the request."""
+
+    def __init__(self, message: str, denial: Denial) -> None:
+        super().__init__(message, status=denial.status)
+        self.denial = denial
 
 
 STDIO, STREAMABLE_HTTP, HTTP_SSE = "stdio", "Streamable HTTP", "HTTP+SSE"  # the transports of MCP

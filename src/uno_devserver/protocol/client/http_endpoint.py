@@ -17,7 +17,7 @@ from ..http.client_connection import BodyTooLong, ClientConnection, HttpFailure,
 from ..http.headers import JSON
 from ..http.sse import EVENT_STREAM, EventReader
 from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, shown
-from .connection import AccessDenied, AnswerTooLong, ConnectionLost
+from .connection import AccessDenied, AnswerTooLong, ConnectionLost, Denial
 from .credentials import FixedHeaders
 from .raw_messages import Garbage, RawMessage, read_messages, unreadable_answer
 
@@ -147,13 +147,18 @@ class Endpoint:
         return self._given_lines
 
     def _denied(self, reply: Reply) -> AccessDenied:
+        fixed = isinstance(self._credentials, FixedHeaders) and any(
+            name.lower() == "authorization" for name in self._given or ()
+        )
         what = "does not accept the credentials" if self._given else "asks for credentials"
+        if fixed:
+            what = "does not accept the Authorization header that it was given"
         if reply.status == 403:
             what = "refuses access" + (": the credentials are not allowed to do this" if self._given else "")
         scope = re.search(r'\bscope="([^"]+)"', reply.headers.get("www-authenticate", ""))
         wants = f"; it asks for the scope '{shown(scope[1])}'" if scope else ""
         message = f"The server at {self.url} {what} (HTTP {reply.status}){wants}."
-        return AccessDenied(message, status=reply.status)
+        return AccessDenied(message, Denial(reply.status, self.url, fixed))
 
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
         """POST over an open connection without waiting; return None, and send nothing, if there is none."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from ...issues import ACCESS_CODES, REMEDIES
-from ...protocol.client.connection import ASK_FOR_LESS, TOO_LONG
+from ...issues import access_step
+from ...protocol.client.connection import ASK_FOR_LESS, TOO_LONG, AccessDenied
 from ...protocol.jsonrpc import RpcError, shown
 from ..options import HOST
 from ..own_tools import HEALTH, INITIALIZE, MAIN
@@ -127,8 +127,9 @@ def unreachable(seconds: float) -> UnansweredRequest:
 
 
 def refused(refusal: UnusableServer) -> UnansweredRequest:
-    if refusal.status in ACCESS_CODES:
-        remedy = f"{REMEDIES[ACCESS_CODES[refusal.status]]} {HEALTH} has the details."
+    if isinstance(refusal, AccessDenied):
+        step = access_step(refusal.denial.status, refusal.denial.url, fixed=refusal.denial.fixed)
+        remedy = f"{step} {HEALTH} has the details."
         return UnansweredRequest(UNAVAILABLE, f"{refusal} {_NOT_RUN}", remedy)
     message = f"The dev server does not accept a connection: {str(refusal).rstrip('.')}. {_NOT_RUN}"
     return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong.")

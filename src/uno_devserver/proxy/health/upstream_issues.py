@@ -7,10 +7,10 @@ itself, and has tools. No issue says that a running server has crashed.
 from __future__ import annotations
 
 from ...instances.host_kind import HostKind
-from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, fatal, printed_in, warning
-from ...system.text import shown_url, visible
+from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, access_step, fatal, printed_in, warning
+from ...system.text import visible
 from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
-from ..state import ConnectionState
+from ..state import ConnectionState, unusable
 from .status_file import STARTING, STARTING_STEP
 
 TYPE_CHECKING = False
@@ -134,12 +134,13 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
     how = f": {ending.reason}" if ending else ""
     remote = facts.is_remote  # the proxy can neither see it crash nor start it
     degraded = facts.state is ConnectionState.DEGRADED
-    if facts.access_denied in ACCESS_CODES:
-        code, url = ACCESS_CODES[facts.access_denied], shown_url(upstream.endpoint or facts.options.url or "<url>")
-        return fatal(code, facts.connect_error, facts.with_setting(REMEDIES[code]).replace("<url>", url))
+    if facts.access_denied is not None:
+        denied = facts.access_denied
+        step = access_step(denied.status, denied.url, fixed=denied.fixed)
+        return fatal(ACCESS_CODES[denied.status], facts.connect_error, facts.with_setting(step))
     if facts.connect_error:
         step = NO_MCP_THERE if remote else TRY_AGAIN
-        return fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
+        return fatal("UpstreamError", unusable(what, facts.connect_error), step)
     if remote:
         step = "Make sure that the server runs; the proxy keeps trying."
         return (fatal if degraded else warning)("HostUnreachable", f"{what} is not connected{how}.", step)

@@ -23,7 +23,7 @@ from ...system.log import ERROR, log
 from ...system.text import shown_url, usable_name
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
-from ..state import GIVEN_UP, LISTS, ConnectionState, UpstreamFacts
+from ..state import GIVEN_UP, LISTS, ConnectionState, UpstreamFacts, unusable
 from .base import Ending
 from .launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine
 from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
@@ -472,9 +472,9 @@ class Keeper:
     def _on_refused(self, upstream: SupervisedUpstream, refusal: UnusableServer) -> None:
         is_command = upstream.running.kind is HostKind.COMMAND
         without_mcp = not is_command and refusal.status in NO_MCP_STATUS
-        denied = refusal.status if isinstance(refusal, AccessDenied) else None
+        denied = refusal.denial if isinstance(refusal, AccessDenied) else None
         self.proxy_state.learn(connect_error=str(refusal), access_denied=denied, without_mcp=without_mcp)
-        reason = str(refusal) if denied else f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
+        reason = str(refusal) if denied else unusable(self.named, str(refusal))
         self.carry_out(self.lifecycle.refused(upstream.attempt, reason))
         if is_command:  # a Host without MCP stays: other programs may use it
             self._stop()

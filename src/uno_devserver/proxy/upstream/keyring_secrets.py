@@ -21,10 +21,14 @@ PROXY_SECONDS = 10.0  # an unlocked keyring takes some 100 ms
 USER_SECONDS = 60.0  # to type the password of the keyring
 
 
-def install_step(extra: str) -> str:
-    """How to install an extra: before a release, a package index may have another's program under our name."""
+def install_step(extra: str, environment: str = sys.prefix) -> str:
+    """How to install an extra where this program is: before a release, an index may have another's under our name."""
     released = all(part.isdigit() for part in __version__.split("."))
-    return f"pip install '{'uno-devserver' if released else '<folder of the clone>'}[{extra}]'"
+    folders = environment.replace("\\", "/").split("/")
+    command = "pip install"
+    for tool, name in (("pipx", "pipx install --force"), ("uv", "uv tool install --force")):
+        command = name if tool in folders[-3:-1] else command
+    return f"{command} '{'uno-devserver' if released else '<folder of the clone>'}[{extra}]'"
 
 
 class KeyringProblem(Exception):
