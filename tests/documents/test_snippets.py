@@ -72,7 +72,7 @@ def _settings() -> list[str]:
 
 @pytest.mark.parametrize("config", [*(block.text for block in blocks("jsonc")), *_settings()])
 def test_every_config_of_the_documents_is_without_problems(tmp_path: Path, config: str) -> None:
-    for folder in (tmp_path, tmp_path / "weather"):
+    for folder in (tmp_path, tmp_path / "weather", tmp_path / "notes"):
         write(folder / "package.json", "{}")
 
     found = read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", config)))
