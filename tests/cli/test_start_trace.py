@@ -35,7 +35,8 @@ import inspect, json, sys
 source, target = sys.argv[1:3]
 calls = []
 def module(frame):
-    return frame.f_code.co_filename[len(source) + 1:] if frame.f_code.co_filename.startswith(source) else None
+    file = frame.f_code.co_filename
+    return file[len(source) + 1:].replace("\\\\", "/") if file.startswith(source) else None
 def profile(frame, event, argument):
     code = frame.f_code
     if event != "call" or module(frame) is None or not code.co_flags & inspect.CO_OPTIMIZED or code.co_name[0] == "<":

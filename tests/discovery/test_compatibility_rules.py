@@ -175,8 +175,9 @@ def test_rule_6_a_cache_whose_folders_are_not_in_lower_case_is_searched_too(work
 
     result = workspace.machine.disco()
 
-    assert result.json["unoSdkPath"] == str(cache / "Uno.Sdk" / "6.5.31")
-    assert result.json["settingsPackagePath"] == str(cache / "Uno.Settings.DEVSERVER" / "1.8.0")
+    # Where the file system ignores case, the first spelling finds it.
+    assert Path(result.json["unoSdkPath"]).samefile(cache / "Uno.Sdk" / "6.5.31")
+    assert Path(result.json["settingsPackagePath"]).samefile(cache / "Uno.Settings.DEVSERVER" / "1.8.0")
     assert "Uno.Settings.DevServer.dll" in [Path(path).name for path in result.add_ins]
 
 

@@ -190,11 +190,20 @@ def unused(file: Path, seconds: float) -> None:
 def test_the_next_proxies_of_the_workspace_know_the_key_however_the_path_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "app"
     folder.mkdir()
+
+    key = keys_of(tmp_path, folder).new(HOST)
+
+    assert all(keys_of(tmp_path, path).use(key, HOST) for path in (folder, f"{folder}/.", f"{tmp_path}/x/../app"))
+
+
+def test_the_next_proxies_know_the_key_by_a_link_to_the_workspace_too(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
     (tmp_path / "link").symlink_to(folder)
 
     key = keys_of(tmp_path, folder).new(HOST)
 
-    assert all(keys_of(tmp_path, path).use(key, HOST) for path in (folder, tmp_path / "link", f"{folder}/."))
+    assert keys_of(tmp_path, tmp_path / "link").use(key, HOST)
 
 
 def test_those_of_another_workspace_do_not(tmp_path: Path) -> None:

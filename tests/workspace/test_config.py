@@ -307,19 +307,28 @@ def test_limits_count_only_where_the_config_gives_them(tmp_path: Path) -> None:
     assert (without.startup_seconds, without.silence_seconds) == (None, None)
 
 
-@pytest.mark.parametrize("path", ["../../.env", "../link/.env", "/etc/environment"])
+@pytest.mark.parametrize("path", ["../../.env", "/etc/environment"])
 def test_a_file_of_variables_outside_of_the_workspace_is_told_and_no_server_starts_without_it(
     tmp_path: Path, path: str
 ) -> None:
-    workspace = tmp_path / "ws"
-    workspace.mkdir()
-    (workspace / "link").symlink_to(tmp_path)
+    _assert_file_of_variables_is_outside(tmp_path / "ws", path)
+
+
+def test_a_file_of_variables_behind_a_link_that_leads_out_is_told_as_well(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "link").symlink_to(tmp_path)
+
+    _assert_file_of_variables_is_outside(tmp_path / "ws", "../link/.env")
+
+
+def _assert_file_of_variables_is_outside(workspace: Path, path: str) -> None:
+    workspace.mkdir(exist_ok=True)
 
     config = _read(workspace, json.dumps({"mcpServer": {"envFile": path}}))
 
     (complaint,) = _complaints(config)
     assert complaint.startswith(":1:27: mcpServer.envFile: ")
-    assert f"is not inside the workspace {workspace}; paths are relative to {workspace}/.devtools." in complaint
+    assert f"is not inside the workspace {workspace}; paths are relative to {workspace / '.devtools'}." in complaint
     assert isinstance(refused := file_variables(config), Issue)
     assert refused.message.endswith("leads out of the workspace.")
 
@@ -531,7 +540,8 @@ def test_each_entry_of_servers_is_a_config_of_its_own(tmp_path: Path) -> None:
     assert config.issues == ()
     assert (config.names_server, [entry.name for entry in config.servers]) == (False, ["weather", "docs", "off"])
     weather, docs, off = (config.entry(name) for name in ("weather", "docs", "off"))
-    assert (weather.server_folder, weather.startup_seconds, weather.concurrency) == (f"{tmp_path}/weather", 0.005, 2)
+    limits = (weather.startup_seconds, weather.concurrency)
+    assert (weather.server_folder, *limits) == (str(tmp_path / "weather"), 0.005, 2)
     assert (weather.hot_reload.strategy, weather.hot_reload.server_name) == (Strategy.SWAP, "weather")
     assert (weather.prefix, weather.tools.allows("x1"), weather.tools.allows("y")) == (True, False, True)
     assert (weather.wait_calls, weather.section, weather.connects_only) == (True, "servers.weather", False)

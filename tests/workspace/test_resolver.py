@@ -357,7 +357,7 @@ def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: 
         (
             "a/global.json=uno a/A.slnx b/global.json=uno b/B.slnx a/far/Far.slnx",
             ["WorkspaceAmbiguous:Warning"],
-            ["{root}/a/A.slnx, {root}/b/B.slnx"],
+            ["{root}{sep}a{sep}A.slnx, {root}{sep}b{sep}B.slnx"],
             "Far.slnx",
         ),
         (
@@ -370,15 +370,15 @@ def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: 
             "a/A.slnx b/B.slnx b/global.json=plain",
             ["WorkspaceNotResolved:Fatal", "GlobalJsonNotFound:Fatal", "UnoSdkNotInGlobalJson:Fatal"],
             [
-                "{root}/a/A.slnx (no global.json",
-                "{root}/b/B.slnx ({root}/b/global.json names no version of an Uno SDK)",
+                "{root}{sep}a{sep}A.slnx (no global.json",
+                "{root}{sep}b{sep}B.slnx ({root}{sep}b{sep}global.json names no version of an Uno SDK)",
             ],
             "is not valid",
         ),
         (
             "global.json=broken A.slnx B.slnx",
             ["WorkspaceNotResolved:Fatal", "GlobalJsonInvalid:Fatal"],
-            ["{root}/global.json is not valid JSON: line 2, column 19"],
+            ["{root}{sep}global.json is not valid JSON: line 2, column 19"],
             "names no",
         ),
     ],
@@ -391,7 +391,7 @@ def test_issues_name(tmp_path: Path, files: str, issues: list[str], said: list[s
 
     assert [":".join(issue) for issue in codes(workspace)] == issues
     messages = " ".join(issue.message for issue in workspace.issues)
-    assert all(words.replace("{root}", str(tmp_path)) in messages for words in said), messages
+    assert all(words.format(root=tmp_path, sep=os.sep) in messages for words in said), messages
     assert silent not in messages
 
 
