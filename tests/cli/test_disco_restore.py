@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write
+from support.machine import WINDOWS
 from support.packages import (
     APP_MCP,
     CORE,
@@ -406,9 +407,11 @@ def _moved(uno: WorkspaceBuilder, recorded: str, project: str = "/home/other/src
     """Restore files as they were made on another machine, with its package folder and project folder."""
     here = str(uno.root / "App" / "App.csproj")
     for file in (uno.root / "App" / "obj").iterdir():
-        text = file.read_text("utf-8").replace(here, project)
-        inside = json.dumps(recorded)[1:-1] if file.suffix in (".json", ".cache") else recorded
-        file.write_text(text.replace(str(uno.machine.nuget), inside), "utf-8")
+        text = file.read_text("utf-8")
+        for old, new in ((here, project), (str(uno.machine.nuget), recorded)):
+            as_text = json.dumps if file.suffix in (".json", ".cache") else '"{}"'.format
+            text = text.replace(as_text(old)[1:-1], as_text(new)[1:-1])
+        file.write_text(text, "utf-8")
 
 
 @RESTORE_FILES
@@ -426,6 +429,24 @@ def test_packages_are_found_where_they_are_if_restore_names_folders_of_another_m
     assert str(uno.machine.nuget) in result.issue("RestoreElsewhere")["message"]
     assert not result.issues("AddInPackageNotCached")
     assert not [place for place in result.json["nuGetCacheLocations"] if "other" in place.lower()]
+
+
+@pytest.mark.skipif(not WINDOWS, reason="elsewhere these are two folders")
+@RESTORE_FILES
+def test_on_windows_a_restore_may_spell_the_package_folder_in_other_letters(
+    uno: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    packages = [direct_add_in("Acme.Tool"), manifest_add_in("Acme.Manifest")]
+    uno.project("App/App.csproj", packages, restore_files=files).solution("App.slnx")
+    expected = uno.machine.disco()
+    _moved(uno, str(uno.machine.nuget).upper(), str(uno.root / "App" / "App.csproj").lower())
+
+    result = uno.machine.disco()
+
+    assert [path.lower() for path in result.add_ins] == [path.lower() for path in expected.add_ins]
+    names = [[entry["packageName"], entry["packageVersion"]] for entry in result.json["addIns"]]
+    assert names == [[entry["packageName"], entry["packageVersion"]] for entry in expected.json["addIns"]]
+    assert result.issue_codes == expected.issue_codes
 
 
 def test_a_windows_restore_with_the_users_profile_is_read_by_its_imports(uno: WorkspaceBuilder) -> None:

@@ -284,3 +284,10 @@ def test_what_is_found_always_lies_in_a_location(tmp_path: Path, name: str, vers
 )
 def test_a_file_in_a_package_folder_belongs_to_its_package(path: str, owner: tuple[str, str, str] | None) -> None:
     assert PackageFolders(["/nuget/", "/x/../fallback"]).owner(path) == owner
+
+
+def test_where_case_does_not_count_a_file_belongs_to_its_package_in_any_letters() -> None:
+    """On a drive of Windows, also in WSL."""
+    owner = PackageFolders(["/mnt/c/NuGet"]).owner("/mnt/C/nuget/acme/1.0.0/build/Acme.targets")
+
+    assert owner == ("acme", "1.0.0", "/mnt/c/NuGet/acme/1.0.0")

@@ -15,6 +15,7 @@ from ..msbuild.project_files import ProjectFileCache
 from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
+from ..workspace.paths import is_below
 from .entry_points import (
     ADDIN_ITEM,
     EntryPoint,
@@ -328,7 +329,7 @@ class AddInSearch:
             owner = self.folders.owner(candidate.defined_in)
             if owner is None or owner[2] not in declared:
                 found.append(candidate)
-                if owner and candidate.defined_in.startswith(os.path.join(owner[2], "build") + os.sep):
+                if owner and is_below(candidate.defined_in, os.path.join(owner[2], "build")):
                     self.issues.append(deprecated_targets(owner[0], candidate.defined_in))
         return found
 
@@ -346,7 +347,7 @@ class AddInSearch:
         files = _package_files(restored)
         for folder, name in others.items():
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
-                own = [f for f in files if f.startswith(folder + os.sep)]
+                own = [f for f in files if is_below(f, folder)]
                 self._report_damaged(own)
                 if any(self._declares(f) or not self._is_valid(f) for f in own):
                     continue  # a condition says no, or the file was reported as damaged

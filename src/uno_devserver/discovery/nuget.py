@@ -11,7 +11,7 @@ import os
 from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem, parse_xml
 from ..system.files import FileProblem, read_bytes
-from ..workspace.paths import upwards
+from ..workspace.paths import is_below, upwards
 from .nuget_version import folder_spellings
 
 TYPE_CHECKING = False
@@ -46,8 +46,8 @@ class PackageFolders:
     def owner(self, path: str) -> tuple[str, str, str] | None:
         """Id, version and folder of the package that contains a file; None if the file is in no package folder."""
         for location in self.locations:
-            if path.startswith(location + os.sep):
-                parts = path[len(location) + 1 :].split(os.sep, 2)
+            if is_below(path, location):  # restore may have spelt it in other letters than we were told
+                parts = path[len(location) + 1 :].replace(os.altsep or os.sep, os.sep).split(os.sep, 2)
                 if len(parts) == 3:
                     return parts[0], parts[1], f"{location}{os.sep}{parts[0]}{os.sep}{parts[1]}"
         return None
@@ -157,7 +157,10 @@ def _global_packages_folder(data: bytes) -> str | None:
 def _distinct(locations: Iterable[str]) -> Iterator[str]:
     """The absolute folders, normalised and without duplicates."""
     seen: set[str] = set()
-    for location in filter(os.path.isabs, locations):
+    for location in locations:
+        # A restore that was made in WSL names folders without a drive, which since Python 3.13 are relative on Windows.
+        if not os.path.isabs(location) and not location.startswith("/"):
+            continue
         normal = os.path.normpath(location)
         if os.path.normcase(normal) not in seen:
             seen.add(os.path.normcase(normal))

@@ -1,7 +1,7 @@
 """Comparison of paths. There are two rules:
 
-- `same_path` and `path_key` compare spellings, by the rules that all launchers of the DevServer share. They do not read
-  the disk. The platform is a parameter, so that the rules of each system are tested on every system.
+- `same_path`, `is_below` and `path_key` compare spellings, by the rules that all launchers of the DevServer share. They
+  do not read the disk. The platform is a parameter, so that the rules of each system are tested on every system.
 - `same_place` and `is_inside` find out whether two paths lead to the same place, even through links or with another
   case. They are for paths that other programs have written.
 """
@@ -36,6 +36,11 @@ def path_key(path: str, platform: str = sys.platform) -> str:
 
 def same_path(one: str, other: str) -> bool:
     return path_key(one) == path_key(other)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is that of a file or folder below the folder, as it is spelt."""
+    return path_key(path).startswith(path_key(folder) + "/")
 
 
 def upwards(directory: str) -> Iterator[str]:
