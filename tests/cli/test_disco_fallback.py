@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.dotnet import Build, FakeDotNet
 from support.files import snapshot, write
 from support.golden import recorded_ids, restored_workspace
 from support.hosts import StandInHosts
-from support.machine import Machine, Result
+from support.machine import WINDOWS, Machine, Result
 from support.packages import APP_MCP, CORE, DLL, Package, app_mcp, direct_add_in, host, targets, tools_only
 from support.workspace import WorkspaceBuilder
 
@@ -23,6 +24,9 @@ TRUSTED = {"UNO_DEVSERVER_TRUST": "1"}
 MUTE = tools_only("Uno.UI.App.Mcp", "1.1.0")
 FRAMEWORKS = "UnoDumpTargetFrameworks"
 ADD_INS = "UnoDumpRemoteControlAddIns"
+
+# MSBuild was recorded on Linux, and conditions of these ask for the system.
+OF_LINUX = ("conditions", "unicode-path")
 
 
 def _mute(workspace: WorkspaceBuilder, build: Build) -> FakeDotNet:
@@ -111,7 +115,7 @@ def test_what_msbuild_dumps_may_hold_any_letters_separators_and_repetitions(work
 
     result = _fall_back(workspace)
 
-    assert result.add_ins == [one, two]
+    assert [os.path.normcase(path) for path in result.add_ins] == [os.path.normcase(path) for path in (one, two)]
     assert "AddInBinaryNotFound" not in result.issue_codes
     assert {entry["discoverySource"] for entry in result.json["addIns"]} == {"msbuild"}
 
@@ -436,7 +440,8 @@ def test_msbuild_is_asked_by_evaluation_and_builds_nothing(workspace: WorkspaceB
 
     result = workspace.machine.disco("--force-msbuild-discovery")
 
-    assert result.add_ins == [path], "by its full path, so that two spellings are one add-in"
+    (found,) = result.add_ins  # by its full path, so that two spellings are one add-in
+    assert os.path.normcase(found) == os.path.normcase(path)
     assert "AddInBinaryNotFound" not in result.issue_codes
     assert result.json["addInsDiscoveryMethod"] == "msbuild"
     assert re.search(r"MSBuild evaluated 2 project\(s\) in \d+\.\d s\.", result.stderr)
@@ -505,7 +510,7 @@ def test_an_sdk_before_8_0_100_is_asked_by_its_targets(workspace: WorkspaceBuild
 # --- disco --verify ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", recorded_ids("restore"))
+@pytest.mark.parametrize("name", [name for name in recorded_ids("restore") if not WINDOWS or name not in OF_LINUX])
 def test_disco_verify_shows_no_difference_in_recorded_workspaces(name: str, machine: Machine) -> None:
     recording = restored_workspace(name, machine)
     projects = [project for project in recording["expected"]["projects"] if project["inSolution"]]
