@@ -74,7 +74,7 @@ class Stand:
             try:
                 if process.environ().get("HOME", "").startswith(str(self.temp)):
                     found.append(f"{process.pid}: {process.cmdline()}")
-            except psutil.Error:
+            except (psutil.Error, OSError):
                 continue  # it has ended, or is another user's
         return found + [str(path) for path in self.temp.rglob("*")]
 

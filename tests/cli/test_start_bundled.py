@@ -20,6 +20,7 @@ from support.packages import app_mcp, settings
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import free_port
+from uno_devserver.system.processes import command_line
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -50,8 +51,8 @@ def _processes_of(machine: Machine) -> list[psutil.Process]:
     """Everything that runs for this machine, and nothing else: its folder is in their command lines."""
     return [
         process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(machine.root) in word for word in process.info["cmdline"] or []) and is_running(process.pid)
+        for process in psutil.process_iter()
+        if any(str(machine.root) in word for word in command_line(process.pid)) and is_running(process.pid)
     ]
 
 
@@ -462,7 +463,7 @@ def test_whoever_starts_a_server_with_addins_is_told_of_hot_reload(
 
     first, second = machine.run("start"), machine.run("start")
 
-    told = "Hot reload: 2 source files in .devtools/addins; edits take effect at the next call of a tool"
+    told = f"Hot reload: 2 source files in {Path('.devtools/addins')}; edits take effect at the next call of a tool"
     assert (told in first.stdout, told in second.stdout) == (True, True)
     assert second.stderr == ""
 

@@ -217,5 +217,5 @@ def end(pid: int, mark: str) -> None:
         process = psutil.Process(pid)
         if mark in " ".join(process.cmdline()):
             process.kill()
-    except psutil.Error:
+    except (psutil.Error, OSError):
         pass

@@ -168,6 +168,24 @@ def test_a_process_that_is_gone_tells_nothing(ended: int) -> None:
     assert (listens_on(ended, 80), working_directory(ended), command_line(ended)) == (False, None, ())
 
 
+def test_an_error_of_windows_about_a_process_that_is_just_ending_tells_nothing(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = processes.start(LISTENS).pid
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(22, "Invalid parameter: '(originated from NtQueryInformationProcess)'")
+
+    monkeypatch.setattr(proc, "AVAILABLE", False)
+    for name in ("cmdline", "cwd", "net_connections", "connections", "children", "create_time", "name"):
+        monkeypatch.setattr(psutil.Process, name, fail, raising=False)
+
+    assert (command_line(pid), working_directory(pid), process_started(pid)) == ((), None, None)
+    assert (listens_on(pid, 80), listener_in_family(pid, 80)) == (False, None)
+    assert [(link.pid, link.name) for link in chain(pid, 0)] == [(pid, None)]
+    assert not stop_process(pid, 0.0).gone
+
+
 # --- stopping -----------------------------------------------------------------------------------------------------
 
 

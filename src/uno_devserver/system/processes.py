@@ -1,7 +1,8 @@
 """Processes of this machine: whether one is alive, since when, its name, ancestors and ports; and stopping one.
 
 The system may give the id of a process that has ended to another process. Therefore `stop_process` also takes the
-creation time, and never stops another process. Every wait is bounded.
+creation time, and never stops another process. Every wait is bounded. Of a process that is just ending, Windows gives
+errors that psutil passes on as they are; they count as those of psutil.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def is_alive(pid: int) -> bool:
         return not _is_dead(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:  # the system hides processes of other users
+    except (psutil.Error, OSError):  # the system hides processes of other users
         return True
 
 
@@ -69,7 +70,7 @@ def process_started(pid: int) -> float | None:
     try:
         process = psutil.Process(pid)
         return None if _is_dead(process) else process.create_time()
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
 
 
@@ -87,7 +88,7 @@ def identity(pid: int) -> object:
     try:
         process = psutil.Process(pid)
         return None if _is_dead(process) else process  # compared by a time that no clock moves
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
 
 
@@ -100,7 +101,7 @@ def listens_on(pid: int, port: int) -> bool:
     try:
         process = psutil.Process(pid)
         sockets = process.net_connections("tcp") if hasattr(process, "net_connections") else process.connections("tcp")
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return False
     return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in sockets)
 
@@ -110,7 +111,7 @@ def working_directory(pid: int) -> str | None:
 
     try:
         return psutil.Process(pid).cwd() or None
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
 
 
@@ -125,7 +126,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
     try:
         return tuple(psutil.Process(pid).cmdline())
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return ()
 
 
@@ -146,7 +147,7 @@ def _name_and_parent(pid: int) -> tuple[str | None, int]:
     try:
         process = psutil.Process(pid)
         return process.name(), process.ppid()
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None, 0
 
 
@@ -180,7 +181,7 @@ def stop_process(
         return StopOutcome(f"process {pid} is still there {grace_seconds + kill_seconds:g} s after it was told to end")
     except psutil.NoSuchProcess:
         return StopOutcome()
-    except psutil.AccessDenied:
+    except (psutil.AccessDenied, OSError):
         return StopOutcome(f"the system does not allow us to end process {pid}")
 
 
@@ -214,7 +215,7 @@ def _kill(process: psutil.Process) -> None:
 
     try:
         process.kill()
-    except psutil.Error:  # the process has ended, or is a child that runs as another user
+    except (psutil.Error, OSError):  # the process has ended, or is a child that runs as another user
         pass
 
 
@@ -258,7 +259,7 @@ def listener_in_family(pid: int, port: int) -> int | None:
 
     try:
         descendants = [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
     return next((descendant for descendant in descendants if listens_on(descendant, port)), None)
 

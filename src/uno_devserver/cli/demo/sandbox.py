@@ -85,7 +85,7 @@ class Sandbox:
             try:
                 if process.environ().get("HOME") == self._environ["HOME"]:
                     yield process.pid
-            except psutil.Error:
+            except (psutil.Error, OSError):  # the latter on Windows, of one that is just ending
                 continue  # the process has ended, or belongs to another user
 
     @property
