@@ -29,6 +29,7 @@ _BOMS = (
 )
 
 FOREIGN, SHARED = "it belongs to another user", "other users may write it"
+NO_FILE = "it is not a regular file"
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # a flag for opening a file, but not the target of a link; Windows has none
 # Opening a FIFO or a device would block without O_NONBLOCK.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -116,6 +117,8 @@ def _open(path: str, flags: int = 0) -> int:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
+        if isinstance(error, PermissionError) and os.path.isdir(path):  # as Windows refuses to open a folder
+            raise FileProblem(path, NO_FILE) from None
         raise FileProblem(path, _reason(error)) from error
 
 
@@ -130,7 +133,7 @@ def _open_to_read(path: str, flags: int) -> int:
 def _size(handle: int, path: str, own: bool = False) -> int:
     status = os.fstat(handle)
     if (status.st_mode & 0o170000) != 0o100000:
-        raise FileProblem(path, "it is not a regular file")
+        raise FileProblem(path, NO_FILE)
     if own and is_foreign(status):
         raise FileProblem(path, FOREIGN)
     if own and os.name != "nt" and status.st_mode & 0o002:
