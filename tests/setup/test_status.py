@@ -13,7 +13,7 @@ from support.machine import WINDOWS
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import VariantChoice
-from uno_devserver.setup.status import Registration, RegistrationStatus, status_of
+from uno_devserver.setup.status import Registration, RegistrationStatus, in_words, status_of
 
 from .made import CHOICE, DNX, SERVERS, STABLE, URL, chosen, client, here_at, place, stdio
 
@@ -229,3 +229,11 @@ def test_what_a_workspaces_file_decides_of_what_runs_is_outdated_and_told(
     assert decides.endswith(": UNO_DEVSERVER_TRUST=1, LD_PRELOAD=./x.so")
     assert kept.endswith("has settings that may have come with the workspace: API_KEY=…")
     assert mine.warnings == ()
+
+
+def test_a_part_for_the_workspace_is_told_as_that_though_windows_keys_have_slashes() -> None:
+    machine = Here("C:\\Ws\\app", "C:\\me", "C:\\a", "C:\\l", {}, "win32")
+    part = place(Path("x.json"), root=("projects", "C:/ws/app", "mcpServers"))
+
+    assert in_words(part, machine) == "'x.json', this project"
+    assert in_words(part.replace(root=("projects", "C:/ws", "mcpServers")), machine) == "'x.json'"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..system.values import Value
+from ..workspace.paths import path_key
 from .client_detection import detected
 from .config_file import Location, read_place
 from .entry_command import command_problem
@@ -177,7 +178,12 @@ def install_command(profile: Profile, server: ServerDefinition) -> str:
 
 def in_words(place: Place, here: Here) -> str:
     """The quoted path of a place, with a remark if that part of the file is for this project only."""
-    return f"'{place.path}'" + (", this project" if here.workspace in place.root else "")
+    return f"'{place.path}'" + (", this project" if _is_of_workspace(place, here) else "")
+
+
+def _is_of_workspace(place: Place, here: Here) -> bool:
+    """Whether the part of a file is named by the workspace, as the client writes its path."""
+    return any(path_key(key, here.platform) == path_key(here.workspace, here.platform) for key in place.root)
 
 
 def warnings_of_file(profile: Profile, config: ConfigFile) -> Iterator[str]:

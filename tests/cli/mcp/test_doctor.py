@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from support.dotnet import write_program
 from support.files import write
 from support.hosts import is_running
-from support.machine import COMMAND, DATA_HOME, Machine
+from support.machine import COMMAND, DATA_HOME, WINDOWS, Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 from support.registration import UNPINNED_PRERELEASE, as_version, by_uvx
@@ -126,14 +127,14 @@ def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Pat
     assert "  UnoApp: does not work\n" in result.stdout
     assert "    'uvx' is not on PATH.\n" in result.stdout
     assert "'uno-devserver mcp install claude-code --runner path'." in " ".join(result.stdout.split())
-    assert all(len(line) <= 80 for line in result.stdout.splitlines() if "/" not in line)
+    assert all(len(line) <= 80 for line in result.stdout.splitlines() if os.sep not in line)
 
 
 @pytest.mark.parametrize(("scope", "path"), [("", "ws/.mcp.json"), (" --scope user", "home/.claude.json")])
 def test_until_a_release_what_has_our_name_on_an_index_is_not_started(machine: Machine, scope: str, path: str) -> None:
     as_version(machine, "1.2.0.dev0")
     started = machine.root / "started"
-    write(machine.tools / "uvx", f"#!{sys.executable}\nopen({str(started)!r}, 'w')\n").chmod(0o755)
+    write_program(machine.tools / "uvx", f"#!{sys.executable}\nopen({str(started)!r}, 'w')\n")
     write(machine.root / path, json.dumps({"mcpServers": {"UnoApp": UNPINNED_PRERELEASE}}))
 
     result = machine.run("mcp", "doctor", "claude-code", "--servers", "UnoApp", "--json")
@@ -237,7 +238,8 @@ def test_a_folder_that_is_no_workspace_is_reported(machine: Machine) -> None:
 
 
 def test_a_client_that_starts_servers_elsewhere_names_the_workspace(machine: Machine) -> None:
-    write(machine.home / ".config" / "Claude" / "claude_desktop_config.json", json.dumps({"mcpServers": OURS}))
+    settings = machine.home / ("AppData/Roaming" if WINDOWS else ".config")
+    write(settings / "Claude" / "claude_desktop_config.json", json.dumps({"mcpServers": OURS}))
     with Proxies(machine):
         result = machine.run("mcp", "doctor", "claude-desktop", "--servers", "UnoApp")
 

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.dotnet import write_program
 from support.files import write
-from support.machine import Result
+from support.machine import COMMAND, Result
 from support.registration import (
     BY_PATH,
     DOCS,
@@ -111,7 +113,7 @@ def test_only_what_the_written_scope_asks_for_is_left_to_do(clients: Clients) ->
 
 
 def test_a_program_that_is_there_needs_no_hint(clients: Clients) -> None:
-    write(clients.machine.tools / "uvx", "").chmod(0o755)
+    write_program(clients.machine.tools / "uvx", "#!uvx\n")
 
     assert not any("uvx" in step for step in clients.install("cursor").json["nextSteps"])
 
@@ -120,7 +122,7 @@ def test_the_path_runner_writes_a_program_that_exists(clients: Clients) -> None:
     result = clients.install("cursor", "--runner", "path", "--servers", "UnoApp")
 
     entry = clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"]
-    assert entry["command"].endswith("uno-devserver")
+    assert Path(entry["command"]).samefile(COMMAND)
     assert entry["args"] == ["--mcp-app"]
     assert not any("PATH" in step for step in result.json["nextSteps"])
 
@@ -408,7 +410,7 @@ def test_the_text_of_a_dry_run_ends_with_the_difference(clients: Clients) -> Non
     text = clients.text("install", "cursor", "--dry-run").stdout
 
     assert text.startswith("DRY RUN — no files will be modified\n\nMCP Install\n===========\n")
-    assert f"\n--- a{clients.at('.cursor/mcp.json')}\n" in text
+    assert f"\n--- a/{clients.at('.cursor/mcp.json').as_posix().lstrip('/')}\n" in text
     assert "\\x0d" not in text
 
 
@@ -465,10 +467,10 @@ def test_uninstall_of_all_clients_leaves_no_trace(clients: Clients) -> None:
 
 
 def test_verify_asks_the_client_itself(clients: Clients) -> None:
-    claude = write(clients.machine.tools / "claude", '#!/bin/sh\necho "UnoApp: uvx uno-devserver - connected"\n')
-    claude.chmod(0o755)
+    program = f"#!{sys.executable}\nprint('UnoApp: uvx uno-devserver - connected')\n"
+    write_program(clients.machine.tools / "claude", program)
 
-    result = clients.install("claude-code", "--verify", env={"PATH": f"{clients.machine.tools}:/bin:/usr/bin"})
+    result = clients.install("claude-code", "--verify")
 
     (answer,) = result.json["verified"]
     assert answer["client"] == "claude-code"
@@ -512,7 +514,7 @@ def test_entries_of_another_name_are_told_by_it(clients: Clients) -> None:
         "UnoApp": ["y", "uno-http"],
         "UnoDocs": ["UnoDocs"],
     }
-    assert ".cursor/mcp.json (as y, uno-http)" in text
+    assert f"{Path('.cursor/mcp.json')} (as y, uno-http)" in text
     assert "as UnoDocs" not in text
     assert all("keys" not in one for one in operations(clients.uninstall("cursor"))), "there is no entry"
 

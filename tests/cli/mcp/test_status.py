@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from support.machine import Machine
+from support.dotnet import write_program
+from support.machine import WINDOWS, Machine
 from support.registration import (
     BY_PATH,
     DNX,
@@ -37,8 +40,13 @@ def clients(machine: Machine) -> Clients:
     """Of a released program, with what starts it on PATH."""
     as_version(machine, RELEASE)
     for name in ("uvx", "dnx"):
-        (machine.tools / name).touch(mode=0o755)
+        write_program(machine.tools / name, f"#!{name}\n")
     return Clients(machine)
+
+
+def _shown(text: str) -> str:
+    """A text with the paths as this system writes them."""
+    return text.replace("/", os.sep)
 
 
 def _servers(*entries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -190,14 +198,14 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
         "Expected:      stable (--release)",
         "",
         "UnoApp (stdio)",
-        "  cursor  registered dnx stable     .cursor/mcp.json (as mine)",
-        "                     stable         ~/.cursor/mcp.json",
+        _shown("  cursor  registered dnx stable     .cursor/mcp.json (as mine)"),
+        _shown("                     stable         ~/.cursor/mcp.json"),
         "          ⚠ Registered in multiple config files",
         "  kiro    missing",
         "",
         "UnoDocs (http)",
         "  cursor  missing",
-        "  kiro    registered stable         ~/.kiro/settings/mcp.json",
+        _shown("  kiro    registered stable         ~/.kiro/settings/mcp.json"),
         "",
         "Next steps:",
         "- Run 'uno-devserver mcp install kiro --release' to register what is missing or",
@@ -213,7 +221,7 @@ def test_an_entry_started_in_a_way_of_its_own_is_registered_and_has_no_runner(cl
 
     assert found["status"] == "registered"
     assert "runner" not in found["locations"][0]
-    assert "  cursor  registered own            ~/.cursor/mcp.json\n" in clients.text("status").stdout
+    assert _shown("  cursor  registered own            ~/.cursor/mcp.json\n") in clients.text("status").stdout
     assert of_client(clients.status("cursor", "--runner", "uvx"), "UnoApp", "cursor")["status"] == "outdated"
 
 
@@ -224,10 +232,11 @@ def test_columns_stay_in_line_beside_a_long_variant(clients: Clients) -> None:
 
     text = clients.text("status").stdout
 
-    assert (
+    lines = (
         "  cursor  registered dnx pinned:5.6.0 .cursor/mcp.json\n"
         "                     stable           ~/.cursor/mcp.json\n"
-    ) in text
+    )
+    assert _shown(lines) in text
 
 
 def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_names_the_rest(clients: Clients) -> None:
@@ -240,9 +249,9 @@ def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_n
     run = "Run 'uno-devserver mcp install <client> --release' for each of cursor, gemini-cli, or with --all-ides"
     steps, known = text.split("\nNext steps:\n")[1].split("\n\n")
     assert [" ".join(step.split()) for step in steps.removeprefix("- ").split("\n- ")] == [
-        "Fix or remove the file '~/.kiro/settings/mcp.json', and run this again.",
+        _shown("Fix or remove the file '~/.kiro/settings/mcp.json', and run this again."),
         f"{run} for all at once, to register what is missing or outdated.",
-        "Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp.",
+        _shown("Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp."),
     ]
     assert known.startswith("'uno-devserver mcp install <client> --release' also knows: vscode, ")
     assert {"cursor", "kiro", "aider", "unknown"}.isdisjoint(known.replace(",", " ").split())
@@ -254,7 +263,8 @@ def test_what_is_said_to_run_means_the_same_workspace(clients: Clients) -> None:
 
     text = clients.text("status", "kiro", "--workspace", str(other), "--runner", "dnx").stdout
 
-    assert f"mcp install kiro --workspace '{other}' --runner dnx' to" in " ".join(text.split())
+    named = f'"{other}"' if WINDOWS else f"'{other}'"
+    assert f"mcp install kiro --workspace {named} --runner dnx' to" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -271,12 +281,12 @@ def test_what_is_said_to_run_means_the_same_workspace(clients: Clients) -> None:
 def test_an_unusual_runner_is_shown(clients: Clients, entry: dict[str, Any], shown: str) -> None:
     clients.write(".cursor/mcp.json", _servers(("UnoApp", entry)))
 
-    assert f"  cursor  {shown}/mcp.json\n" in clients.text("status", "cursor").stdout
+    assert _shown(f"  cursor  {shown}/mcp.json\n") in clients.text("status", "cursor").stdout
 
 
 def test_two_parts_of_one_file_are_told_apart(clients: Clients) -> None:
     off = {**UVX, "disabled": True}
-    projects = {str(clients.workspace): _servers(("UnoApp", off))}
+    projects = {clients.workspace.as_posix(): _servers(("UnoApp", off))}
     path = clients.write("~/.claude.json", {"projects": projects, **_servers(("UnoApp", UVX))})
 
     found = of_client(clients.status("claude-code", "--release"), "UnoApp", "claude-code")
@@ -286,8 +296,8 @@ def test_two_parts_of_one_file_are_told_apart(clients: Clients) -> None:
         f"Registered several times in '{path}'",
         f"The entry 'UnoApp' is disabled in '{path}', this project",
     ]
-    assert " ~/.claude.json, this project\n" in text
-    assert " ~/.claude.json\n" in text
+    assert _shown(" ~/.claude.json, this project\n") in text
+    assert _shown(" ~/.claude.json\n") in text
 
     clients.write("~/.claude.json", "{")
     assert len(of_client(clients.status("claude-code"), "UnoApp", "claude-code")["warnings"]) == 1
@@ -299,11 +309,12 @@ def test_lines_fit_80_columns_also_with_many_clients_long_versions_and_broken_fi
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text("{")
     pinned = {"command": "uvx", "args": ["uno-devserver@12.34.567-dev.8901+abcdef", "--mcp-app"]}
-    clients.write("~/.config/Code/User/mcp.json", {"servers": {"UnoApp": pinned}})
+    code = _shown("~/AppData/Roaming/Code/User/mcp.json" if WINDOWS else "~/.config/Code/User/mcp.json")
+    clients.write(code, {"servers": {"UnoApp": pinned}})
 
     text = clients.text("status").stdout
 
-    assert "    ~/.config/Code/User/mcp.json" in text
+    assert f"    {code}" in text, text
     assert "pinned:12.34.567-dev.8901+abcdef" in text
     assert text.count("Invalid JSON in config file '") > 10
     for line in text.splitlines():
@@ -342,9 +353,8 @@ def test_a_chosen_runner_is_shown(clients: Clients) -> None:
 
 
 def test_the_client_itself_is_asked(machine: Machine, clients: Clients) -> None:
-    claude = machine.tools / "claude"
-    claude.write_text("#!/bin/sh\necho 'UnoApp: uvx uno-devserver --mcp-app - connected'\n")
-    claude.chmod(0o755)
+    program = f"#!{sys.executable}\nprint('UnoApp: uvx uno-devserver --mcp-app - connected')\n"
+    write_program(machine.tools / "claude", program)
 
     told = clients.status("--verify").json
     text = clients.text("status", "claude-code", "--verify").stdout
@@ -414,7 +424,7 @@ def test_where_all_is_well_there_is_nothing_to_do(clients: Clients) -> None:
 
 
 def test_a_program_that_is_not_there_is_installed_or_named_by_its_path(clients: Clients) -> None:
-    (clients.machine.tools / "uvx").unlink()
+    shutil.rmtree(clients.machine.tools)
     clients.write(".cursor/mcp.json", _entries())
     call = f"uno-devserver mcp install cursor --runner path --workspace {clients.workspace}"
     step = f"'uvx' is not on PATH: install it, or '{call}' names this program by its path."
@@ -428,7 +438,7 @@ def test_an_entry_that_is_switched_off_is_switched_on_in_the_client_or_its_file(
     text = " ".join(clients.text("status", "cursor", "--release").stdout.split())
 
     assert _steps(clients) == [f"Switch the entry 'UnoApp' on in Cursor, or in '{path}'."]
-    assert text.endswith("Next steps: - Switch the entry 'UnoApp' on in Cursor, or in '.cursor/mcp.json'.")
+    assert text.endswith(f"Next steps: - Switch the entry 'UnoApp' on in Cursor, or in '{_shown('.cursor/mcp.json')}'.")
 
 
 def test_of_several_files_the_one_that_counts_is_named_and_the_way_out_of_all(clients: Clients) -> None:
