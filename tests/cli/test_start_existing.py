@@ -252,10 +252,21 @@ def _born_after(pid: int) -> Iterator[subprocess.Popen[bytes]]:
 @contextmanager
 def _launched_by_an_ide(workspace: WorkspaceBuilder, parent: int = 0) -> Iterator[subprocess.Popen[bytes]]:
     """A Host of the workspace, launched by a program that knows no lock and does not wait."""
-    dotnet = str(workspace.machine.root / "dotnet" / "dotnet")
+    # The script itself: on Windows, the stand-in for `dotnet` is a launcher, and its child would register.
+    stand_in = str(workspace.machine.root / "dotnet" / "host.py")
     solution = str(workspace.root / "App.slnx")
     with subprocess.Popen(
-        [dotnet, "Host.dll", "--httpPort", str(free_port()), "--solution", solution, "--ppid", str(parent)],
+        [
+            sys.executable,
+            stand_in,
+            "Host.dll",
+            "--httpPort",
+            str(free_port()),
+            "--solution",
+            solution,
+            "--ppid",
+            str(parent),
+        ],
         env={**os.environ, DATA_HOME: str(workspace.machine.data)},
         stdout=subprocess.DEVNULL,
     ) as host:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from support.dotnet import write_program
 from support.files import write
 from support.hosts import Manners, StandInHosts, is_running
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 from support.packages import app_mcp, host
 from support.signals import SIGHUP
 from support.terminals import Terminal, shown
@@ -125,7 +126,10 @@ def test_a_host_that_dies_without_addins_too_is_not_tried_a_third_time(
 
 
 def test_a_program_that_is_no_host_is_called_so_and_not_tried_twice(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    result = uno.machine.run("start", "--host", "/bin/true", "--json")
+    write_program(uno.machine.root / "silent", f"#!{sys.executable}\n")
+    silent = uno.machine.root / ("silent.exe" if WINDOWS else "silent")
+
+    result = uno.machine.run("start", "--host", str(silent), "--json")
 
     assert (result.exit_code, result.stderr) == (1, "")
     assert "It printed nothing, so it may not be a Host at all." in result.json["error"]["message"]
@@ -248,8 +252,10 @@ def test_a_stranger_who_takes_the_port_while_the_host_starts_is_not_taken_for_it
 
     with subprocess.Popen([sys.executable, "-c", _WEB_SERVER, str(port)], stdout=subprocess.PIPE) as stranger:
         assert stranger.stdout
-        assert stranger.stdout.readline() == b"listening\n"
-        wait_for(lambda: stranger.stdout and stranger.stdout.readline() == b"asked\n", "a question to the stranger")
+        assert stranger.stdout.readline().rstrip() == b"listening"
+        wait_for(
+            lambda: stranger.stdout and stranger.stdout.readline().rstrip() == b"asked", "a question to the stranger"
+        )
         (tmp_path / "go").touch()
         _, errors = starting.communicate(timeout=20)
         stranger.kill()
@@ -308,7 +314,7 @@ def test_a_registry_that_cannot_be_written_does_not_prevent_the_start(
 
     assert result.exit_code == 0
     assert result.json["processId"] == hosts.launches()[0]["pid"]
-    assert [warning[: warning.index(":")] for warning in result.json["warnings"]] == [
+    assert [warning.partition(": ")[0] for warning in result.json["warnings"]] == [
         f"The registry {uno.machine.data / 'Uno Platform' / 'DevServers'} cannot be read",
         "The registry cannot be written",
     ]
