@@ -18,7 +18,8 @@ import psutil
 import pytest
 
 import uno_devserver
-from support.machine import Machine
+from support.dotnet import write_program
+from support.machine import WINDOWS, Machine
 from support.terminals import Terminal, columns_of, shown
 from uno_devserver.cli.demo.command import typed
 from uno_devserver.cli.demo.files import ADD_IN, EDIT, FILES
@@ -87,12 +88,12 @@ class Stand:
         """A program of our name that does as ours does, but for what `behaviour` makes of `words`."""
         path = self.machine.root / "bin" / "uno-devserver"
         path.parent.mkdir()
-        path.write_text(
+        write_program(
+            path,
             f"#!{sys.executable}\nimport os, sys\nwords = sys.argv[1:]\n{behaviour}\n"
-            "from uno_devserver.__main__ import main\nsys.exit(main())\n"
+            "from uno_devserver.__main__ import main\nsys.exit(main())\n",
         )
-        path.chmod(0o755)
-        return path
+        return path.with_suffix(".exe") if WINDOWS else path
 
     def _command(self, program: Path | None) -> list[str]:
         return [str(program)] if program else [sys.executable, "-m", "uno_devserver"]

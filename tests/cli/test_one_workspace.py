@@ -52,14 +52,24 @@ def test_start_in_the_root_and_in_a_folder_of_it_gives_one_host_with_one_key(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
     first = uno.machine.run("start", "--json").json
+    second = uno.machine.run("start", "--json", cwd=uno.root / "App").json
+
+    assert (second["outcome"], second["processId"]) == ("reused", first["processId"])
+    assert second["workspaceDirectory"] == first["workspaceDirectory"]
+    assert (
+        len(hosts.launches()) == len(state_files(uno.machine, "ports")) == len(state_files(uno.machine, "locks")) == 1
+    )
+
+
+def test_so_does_a_start_by_a_link_to_a_folder_of_it(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = uno.machine.run("start", "--json").json
     link = uno.machine.root / "link"
     link.symlink_to(uno.root / "App")
-    second = uno.machine.run("start", "--json", cwd=uno.root / "App").json
-    third = uno.machine.run("start", "--json", "--solution-dir", str(link)).json
 
-    for again in (second, third):
-        assert (again["outcome"], again["processId"]) == ("reused", first["processId"])
-        assert again["workspaceDirectory"] == first["workspaceDirectory"]
+    second = uno.machine.run("start", "--json", "--solution-dir", str(link)).json
+
+    assert (second["outcome"], second["processId"]) == ("reused", first["processId"])
+    assert second["workspaceDirectory"] == first["workspaceDirectory"]
     assert (
         len(hosts.launches()) == len(state_files(uno.machine, "ports")) == len(state_files(uno.machine, "locks")) == 1
     )

@@ -11,9 +11,10 @@ import psutil
 import pytest
 from mcp.client import Client
 
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 
 ROOT = Path(__file__).parents[2]
+HOME = "USERPROFILE" if WINDOWS else "HOME"
 
 
 @pytest.fixture
@@ -29,9 +30,9 @@ def processes_of(machine: Machine) -> list[int]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get("HOME") == home and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(HOME) == home and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
-        except psutil.Error:
+        except (psutil.Error, OSError):
             continue
     return found
 

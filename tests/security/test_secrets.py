@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import shlex
+import sys
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
+from support.dotnet import write_program
 from support.files import write
 from support.guarded_server import GuardedServer
 from support.http_proxy import LoopbackProxy
 from support.inspectors import inspector_of
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 from support.odd_servers import odd_server
 from support.proxies import Proxies
+from uno_devserver.system.processes import command_line
 
 from .marks import CONFIG
 
@@ -72,9 +74,10 @@ def test_variables_of_a_config_are_named_and_their_secrets_are_not_shown(machine
 
 @pytest.mark.parametrize("how", ["typed", "configured"])
 def test_a_started_command_is_logged_without_its_tokens(machine: Machine, how: str) -> None:
-    script = write(machine.root / "server", f"#!/bin/sh\nexec {shlex.join(odd_server())}\n")  # takes any argument
-    script.chmod(0o755)
-    command = (str(script), *ON_THE_LINE)
+    arguments = odd_server()[2:]
+    run = f"import runpy, sys\nsys.argv = {list(arguments)!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    write_program(machine.root / "server", f"#!{sys.executable}\n{run}")  # takes any argument
+    command = (str(machine.root / ("server.exe" if WINDOWS else "server")), *ON_THE_LINE)
     if how == "configured":
         write(
             machine.workspace / CONFIG,
@@ -130,8 +133,8 @@ def test_the_tokens_of_a_remote_server_and_of_the_way_to_it_are_nowhere(
             events.wait("UpstreamUnauthorized")
             told["page"] = events.received.decode("utf-8", "replace") + page.ask("GET", "/").body.decode()
         told |= printed(machine, "health", "list", "config", "trust --dry-run")
-        lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in proxies.processes()}
-        told |= {f"process {pid}": line.decode("utf-8", "replace") for pid, line in lines.items()}
+        lines = {pid: command_line(pid) for pid in proxies.processes()}
+        told |= {f"process {pid}": "\n".join(line) for pid, line in lines.items()}
         told["notifications"] = json.dumps(client.notifications)
         told |= kept(machine)
     server.stop()

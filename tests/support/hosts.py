@@ -190,7 +190,8 @@ class Rival:
         self.port = lasting_port()
         self._go = hosts.root / "go-theirs"
         hosts.behave(Manners(waits_for=str(self._go)))
-        line = [str(hosts.root / "dotnet"), "Host.dll", "--httpPort", str(self.port), "--addins", ";"]
+        # The script itself: on Windows, the stand-in for `dotnet` is a launcher, and its child would register.
+        line = [sys.executable, str(hosts.root / "host.py"), "Host.dll", "--httpPort", str(self.port), "--addins", ";"]
         line += ["--solution", str(solution)]
         self.process = subprocess.Popen(line, cwd=solution.parent, env=environ, stdout=subprocess.DEVNULL)
         self.entry = Path(folders(environ).registry) / entry_name(self.process.pid)

@@ -17,7 +17,7 @@ from typing import Any
 
 from support.files import write
 from support.golden import GOLDEN
-from support.machine import COMMAND, Machine, Result
+from support.machine import COMMAND, WINDOWS, Machine, Result
 from uno_devserver import __version__
 from uno_devserver.setup.servers import is_release
 
@@ -40,6 +40,7 @@ WRITTEN = UVX if is_release(__version__) else BY_PATH  # by `mcp install` withou
 UNPINNED = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
 UNPINNED_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-devserver", "--mcp-app"]}
 DOCS = {"url": DOCS_URL}
+VSCODE_USER = "~/AppData/Roaming/Code/User/mcp.json" if WINDOWS else "~/.config/Code/User/mcp.json"
 
 
 _SERVER = """import json, sys

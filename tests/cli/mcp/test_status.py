@@ -20,6 +20,7 @@ from support.registration import (
     DOCS,
     UNPINNED,
     UNPINNED_PRERELEASE,
+    VSCODE_USER,
     Clients,
     as_version,
     by_uvx,
@@ -309,12 +310,11 @@ def test_lines_fit_80_columns_also_with_many_clients_long_versions_and_broken_fi
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text("{")
     pinned = {"command": "uvx", "args": ["uno-devserver@12.34.567-dev.8901+abcdef", "--mcp-app"]}
-    code = _shown("~/AppData/Roaming/Code/User/mcp.json" if WINDOWS else "~/.config/Code/User/mcp.json")
-    clients.write(code, {"servers": {"UnoApp": pinned}})
+    clients.write(VSCODE_USER, {"servers": {"UnoApp": pinned}})
 
     text = clients.text("status").stdout
 
-    assert f"    {code}" in text, text
+    assert f"    {_shown(VSCODE_USER)}" in text, text
     assert "pinned:12.34.567-dev.8901+abcdef" in text
     assert text.count("Invalid JSON in config file '") > 10
     for line in text.splitlines():

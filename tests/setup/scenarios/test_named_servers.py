@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.files import write
+from support.dotnet import write_program
 from support.machine import RUN_SECONDS, Result
 from support.registration import BY_PATH, WRITTEN, Clients, actions, of_client, operations, server_in
 
@@ -400,8 +400,7 @@ servers.write_text(json.dumps(known))
 
 def test_a_client_without_a_file_is_registered_by_its_own_command(clients: Clients) -> None:
     file = clients.home / "servers.json"
-    program = write(clients.machine.tools / "agent", AGENT.format(python=sys.executable, file=str(file)))
-    program.chmod(0o755)
+    write_program(clients.machine.tools / "agent", AGENT.format(python=sys.executable, file=str(file)))
     command = {
         "executable": "agent",
         "addStdio": ["mcp", "add", "{name}", "--", "{command}", "{args...}"],

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.json_texts import json_texts
-from support.machine import DATA_HOME
+from support.machine import DATA_HOME, WINDOWS
 from support.registration import foreign_bytes_are_in_place
 from support.toml_texts import toml_texts
 from support.yaml_texts import yaml_texts
@@ -32,6 +32,8 @@ from uno_devserver.system.jsonc import without_comments
 from uno_devserver.system.toml import parse as parse_toml
 
 OURS = ("UnoApp", "UnoDocs")
+GOOSE = "home/AppData/Roaming/Block/goose/config/config.yaml" if WINDOWS else "home/.config/goose/config.yaml"
+MODE = 0o666 if WINDOWS else 0o640  # there a file is read-only or it is not
 
 
 class Kind(NamedTuple):
@@ -69,7 +71,7 @@ KINDS = [
     Kind("amp", ".amp/settings.json", "amp.mcpServers", _json_texts("amp.mcpServers"), _jsonc),
     Kind("opencode", "opencode.json", "mcp", _json_texts("mcp"), _jsonc),
     Kind("codex", ".codex/config.toml", "mcp_servers", toml_texts(newer=True), parse_toml),
-    Kind("goose", "home/.config/goose/config.yaml", "extensions", _yaml_texts(as_list=False), _yaml),
+    Kind("goose", GOOSE, "extensions", _yaml_texts(as_list=False), _yaml),
     Kind("continue", "home/.continue/config.yaml", "mcpServers", _yaml_texts(as_list=True), _yaml),
 ]
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.client)
@@ -115,7 +117,8 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     with tempfile.TemporaryDirectory(prefix="u") as folder:
         root = Path(folder)
         (root / "ws").mkdir()
-        for name, value in {"HOME": "home", DATA_HOME: "data", "PATH": "none"}.items():
+        homes = {"HOME": "home", "USERPROFILE": "home", "APPDATA": "home/AppData/Roaming"}
+        for name, value in {**homes, DATA_HOME: "data", "PATH": "none"}.items():
             monkeypatch.setenv(name, str(root / value))
         for name in ("XDG_CONFIG_HOME", "CODEX_HOME"):
             monkeypatch.delenv(name, raising=False)
@@ -134,7 +137,7 @@ def test_install_twice_is_install_once_and_uninstall_takes_it_out_to_the_byte(
     content = (bom + text).encode("utf-8")
     options = data.draw(st.sampled_from([[], ["--no-backup"]]))
     path = scratch.file(kind, content)
-    path.chmod(0o640)
+    path.chmod(MODE)
 
     installed = scratch.mcp("install", kind, *options)
     between, written = path.read_bytes(), path.stat()
@@ -149,7 +152,7 @@ def test_install_twice_is_install_once_and_uninstall_takes_it_out_to_the_byte(
     assert (not_written.st_mtime_ns, not_written.st_ino) == (written.st_mtime_ns, written.st_ino)
     assert uninstalled == ["removed", "removed"]
     assert path.read_bytes() == content
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert path.stat().st_mode & 0o777 == MODE
     assert [one.name for one in path.parent.iterdir() if ".tmp" in one.name] == []
 
 

@@ -21,6 +21,7 @@ from support.registration import (
     DOCS,
     SEED_SERVERS,
     UVX,
+    VSCODE_USER,
     Clients,
     actions,
     as_version,
@@ -60,24 +61,23 @@ def example(clients: Clients) -> Clients:
 def test_the_status_example_as_json(example: Clients) -> None:
     status = example.status("cursor", "--prerelease", *AS_SPECIFIED).json
 
-    workspace, home = example.workspace, example.home
     assert includes(
         {key: value for key, value in status.items() if key not in ("ides", "servers")},
         {"version": "1.0", "callerIde": "cursor", "toolVersion": __version__, "expectedVariant": "prerelease"},
     )
     ides = {ide["id"]: ide for ide in status["ides"]}
     assert list(ides) == list(json.loads(SEED_PROFILES.read_text("utf-8"))), "all known clients, in the file's order"
-    workspace_file, home_file = f"{workspace}/.vscode/mcp.json", f"{home}/.vscode/mcp.json"
+    workspace_file, home_file = str(example.at(".vscode/mcp.json")), str(example.at("~/.vscode/mcp.json"))
     vscode = {"detected": True, "writeTarget": workspace_file}
     assert includes(ides["vscode"], vscode)
-    assert ides["vscode"]["configPaths"] == [workspace_file, home_file, f"{home}/.config/Code/User/mcp.json"]
+    assert ides["vscode"]["configPaths"] == [workspace_file, home_file, str(example.at(VSCODE_USER))]
     cursor = {
         "detected": True,
-        "configPaths": [f"{workspace}/.cursor/mcp.json", f"{home}/.cursor/mcp.json"],
-        "writeTarget": f"{workspace}/.cursor/mcp.json",
+        "configPaths": [str(example.at(".cursor/mcp.json")), str(example.at("~/.cursor/mcp.json"))],
+        "writeTarget": str(example.at(".cursor/mcp.json")),
     }
     assert includes(ides["cursor"], cursor)
-    rider = f"{workspace}/.idea/mcpServers.json"
+    rider = str(example.at(".idea/mcpServers.json"))
     assert includes(ides["rider"], {"detected": False, "configPaths": [rider], "writeTarget": rider})
 
     app, docs = status["servers"]
@@ -89,18 +89,18 @@ def test_the_status_example_as_json(example: Clients) -> None:
             "warnings": [MULTIPLE],
         },
         "cursor": {"status": "missing"},
-        "claude-code": {"status": "registered", "locations": [(f"{workspace}/.mcp.json", "prerelease")]},
+        "claude-code": {"status": "registered", "locations": [(str(example.at(".mcp.json")), "prerelease")]},
     }
     assert includes(docs, {"name": "UnoDocs", "transport": "http", "definition": DOCS})
     assert _of_example(docs) == {
         "vscode": {"status": "registered", "locations": [(home_file, "stable")]},
-        "cursor": {"status": "registered", "locations": [(f"{home}/.cursor/mcp.json", "stable")]},
+        "cursor": {"status": "registered", "locations": [(str(example.at("~/.cursor/mcp.json")), "stable")]},
         "claude-code": {"status": "missing"},
     }
 
 
 def test_the_status_example_with_the_files_that_clients_read_today(example: Clients) -> None:
-    example.write("~/.config/Code/User/mcp.json", example.bytes("~/.vscode/mcp.json"))
+    example.write(VSCODE_USER, example.bytes("~/.vscode/mcp.json"))
 
     result = example.status("cursor", "--prerelease", "--runner", "dnx")
 
@@ -108,9 +108,9 @@ def test_the_status_example_with_the_files_that_clients_read_today(example: Clie
     assert vscode["status"] == "outdated"
     assert MULTIPLE in vscode["warnings"]
     found = {location["path"]: location for location in vscode["locations"]}
-    assert includes(found[f"{example.workspace}/.vscode/mcp.json"], {"variant": "stable", "scope": "workspace"})
-    assert includes(found[f"{example.home}/.config/Code/User/mcp.json"], {"variant": "prerelease", "scope": "user"})
-    assert found[f"{example.home}/.vscode/mcp.json"]["legacy"] is True, "VS Code does not read it"
+    assert includes(found[str(example.at(".vscode/mcp.json"))], {"variant": "stable", "scope": "workspace"})
+    assert includes(found[str(example.at(VSCODE_USER))], {"variant": "prerelease", "scope": "user"})
+    assert found[str(example.at("~/.vscode/mcp.json"))]["legacy"] is True, "VS Code does not read it"
     assert of_client(result, "UnoApp", "cursor")["status"] == "missing"
     assert of_client(result, "UnoApp", "claude-code")["status"] == "registered"
     assert of_client(result, "UnoDocs", "cursor")["status"] == "registered"
@@ -131,14 +131,14 @@ def test_the_status_example_as_text(example: Clients) -> None:
         text.partition("UnoDocs (http)")[2],
     )
     words = [line.split() for line in app.splitlines()]
-    assert ["vscode", "outdated", "stable", ".vscode/mcp.json"] in words
-    assert ["prerelease", "~/.vscode/mcp.json"] in words
+    assert ["vscode", "outdated", "stable", str(Path(".vscode/mcp.json"))] in words
+    assert ["prerelease", str(Path("~/.vscode/mcp.json"))] in words
     assert any(line.strip().endswith(MULTIPLE) for line in app.splitlines())
     assert ["cursor", "missing"] in words
     assert ["claude-code", "registered", "prerelease", ".mcp.json"] in words
     words = [line.split() for line in docs.splitlines()]
-    assert ["vscode", "registered", "stable", "~/.vscode/mcp.json"] in words
-    assert ["cursor", "registered", "stable", "~/.cursor/mcp.json"] in words
+    assert ["vscode", "registered", "stable", str(Path("~/.vscode/mcp.json"))] in words
+    assert ["cursor", "registered", "stable", str(Path("~/.cursor/mcp.json"))] in words
     assert ["claude-code", "missing"] in words
 
 
@@ -168,7 +168,7 @@ def test_all_paths_are_absolute_also_where_the_workspace_is_not(example: Clients
         for ide in server["ides"]
         for location in ide.get("locations", [])
     ]
-    assert f"{example.workspace}/.mcp.json" in paths
+    assert str(example.at(".mcp.json")) in paths
     assert [path for path in paths if not Path(path).is_absolute() or "{" in path or "~" in path] == []
 
 
@@ -192,7 +192,7 @@ def _of_example(server: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_the_install_example(clients: Clients) -> None:
     user = clients.write("~/.cursor/mcp.json", {"mcpServers": {"UnoDocs": DOCS}})
-    path = f"{clients.workspace}/.cursor/mcp.json"
+    path = str(clients.at(".cursor/mcp.json"))
 
     text = clients.text("install", "cursor").stdout
     clients.uninstall("cursor", "--servers", "UnoApp")
@@ -203,8 +203,8 @@ def test_the_install_example(clients: Clients) -> None:
     assert result.exit_code == 0
     assert includes(result.json, {"version": "1.0", "operations": [created, skipped]})
     assert text.splitlines()[:3] == ["MCP Install", "===========", ""]
-    assert re.search(r"^  UnoApp +created +\S*\.cursor/mcp\.json +Added UnoApp stdio server$", text, re.MULTILINE)
-    assert re.search(r"^  UnoDocs +skipped +\S*\.cursor/mcp\.json +Already registered$", text, re.MULTILINE)
+    assert re.search(r"^  UnoApp +created +\S*\.cursor[/\\]mcp\.json +Added UnoApp stdio server$", text, re.MULTILINE)
+    assert re.search(r"^  UnoDocs +skipped +\S*\.cursor[/\\]mcp\.json +Already registered$", text, re.MULTILINE)
 
 
 def test_the_error_example(clients: Clients) -> None:
@@ -241,8 +241,8 @@ def test_the_uninstall_example(clients: Clients) -> None:
     assert includes(result.json, {"version": "1.0", "operations": expected})
     assert clients.read(".cursor/mcp.json") == clients.read("~/.cursor/mcp.json") == {"mcpServers": {}}
     assert text.splitlines()[:3] == ["MCP Uninstall", "=============", ""]
-    assert re.search(r"^  UnoApp +removed +\S*\.cursor/mcp\.json +Removed from workspace config$", text, re.MULTILINE)
-    assert re.search(r"^  UnoApp +removed +\S*\.cursor/mcp\.json +Removed from user config$", text, re.MULTILINE)
+    assert re.search(r"^  UnoApp +removed +\S*\.cursor[/\\]mcp\.json +Removed from workspace config$", text, re.MULTILINE)
+    assert re.search(r"^  UnoApp +removed +\S*\.cursor[/\\]mcp\.json +Removed from user config$", text, re.MULTILINE)
     assert re.search(r"^  UnoDocs +not_found +Not found in any config file$", text, re.MULTILINE)
 
 
@@ -255,10 +255,14 @@ def test_a_server_that_is_nowhere_is_not_found_and_that_is_a_failure_only_with_s
 
 
 def test_notes_name_only_clients_that_can_be_installed_here(clients: Clients) -> None:
-    note = " ".join(one.get("note", "") for one in operations(clients.install("claude-code", "--runner", "path")))
+    note, shared = (
+        " ".join(one.get("note", "") for one in operations(clients.install(client, "--runner", "path")))
+        for client in ("claude-code", "vscode")
+    )
 
     assert "is read by other clients, too" in note
-    assert ("Visual Studio," in note) == (sys.platform == "win32")
+    assert "Visual Studio" not in note, "it reads this file, but other entries of it"
+    assert ("Visual Studio" in shared) == (sys.platform == "win32")
 
 
 # --- which files are written how ---
@@ -364,7 +368,7 @@ def test_an_entry_of_the_user_that_is_outdated_is_shadowed_in_the_workspace(clie
 
     result = clients.install("cursor", "--prerelease", "--servers", "UnoApp")
 
-    assert includes(operations(result)[0], {"action": "updated", "path": f"{clients.workspace}/.cursor/mcp.json"})
+    assert includes(operations(result)[0], {"action": "updated", "path": str(clients.at(".cursor/mcp.json"))})
     assert clients.bytes("~/.cursor/mcp.json") == before
     assert of_client(clients.status("--prerelease"), "UnoApp", "cursor")["status"] == "registered"
 
