@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from support.bundled import ask
+from support.dotnet import write_program
 from support.files import write
 from support.inspectors import InspectorClient, exchange, inspector_of, last_port_taken
-from support.machine import DATA_HOME, Machine
+from support.machine import DATA_HOME, WINDOWS, Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
@@ -28,6 +29,8 @@ from uno_devserver.proxy.health.status_file import status_of
 from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
 
+KILLED = signal.SIGTERM if WINDOWS else -signal.SIGKILL  # the exit code of a process that was
+BROKEN = "import sys; print('no database', file=sys.stderr); print('v20', file=sys.stderr); sys.exit(3)"
 ADDIN = """\
 from uno_devserver.host.addins import AddIn
 
@@ -65,6 +68,9 @@ class Inspecting:
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Its exit code, and what it wrote beside the URL."""
+        if WINDOWS:  # where nothing can be asked to end
+            self.process.kill()
+            return 0, self.ended()[1]
         self.process.send_signal(number)
         return self.ended()
 
@@ -199,8 +205,9 @@ def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> 
 def browser(machine: Machine) -> Path:
     """The user's: it writes down what it is to show."""
     shown = machine.root / "shown"
-    program = write(machine.root / "browser", f'#!/bin/sh\nprintf "%s\\n" "$1" >> "{shown}"\n')
-    program.chmod(0o755)
+    script = f"#!{sys.executable}\nimport sys\nopen({str(shown)!r}, 'a').write(sys.argv[1] + '\\n')\n"
+    write_program(machine.root / "browser", script)
+    program = machine.root / ("browser.exe" if WINDOWS else "browser")
     machine.environment |= {"BROWSER": str(program), "DISPLAY": ":0"}
     return shown
 
@@ -279,8 +286,9 @@ def test_its_json_is_one_document_and_it_keeps_running(proxies: Proxies) -> None
 
 def test_a_typed_server_gets_a_proxy_with_hot_reload_by_its_package_and_no_config_is_needed(machine: Machine) -> None:
     write(machine.workspace / "pyproject.toml", '[project]\nname = "mine"\n')
-    command = list(odd_server())
-    write(machine.workspace / "mine.py", f"import os\nos.execv({command[0]!r}, {command!r})\n")
+    arguments = list(odd_server()[2:])
+    run = f"import runpy, sys\nsys.argv = {arguments!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    write(machine.workspace / "mine.py", run)
     with Proxies(machine) as proxies:
         process = machine.spawn("inspect", "--no-open", "--json", "--port", "0", "--", sys.executable, "mine.py")
         assert process.stdout
@@ -291,9 +299,12 @@ def test_a_typed_server_gets_a_proxy_with_hot_reload_by_its_package_and_no_confi
         assert (told["started"], told["directory"]) == (True, str(machine.workspace))
         (package,) = status["packages"]
         assert package["root"] == str(machine.workspace)
-        process.send_signal(signal.SIGINT)
+        if WINDOWS:
+            process.kill()
+        else:
+            process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, "Traceback" in errors) == (0, False)
+        assert (WINDOWS or process.returncode == 0, "Traceback" in errors) == (True, False)
         wait_for(lambda: proxies.processes() == [])
 
 
@@ -353,7 +364,7 @@ def test_a_proxy_that_ends_is_a_failure_that_shows_its_last_lines(proxies: Proxi
     code, errors = inspecting.ended()
 
     assert code == 1
-    assert "error: The proxy has ended. Its exit code is -9; it printed last:" in errors
+    assert f"error: The proxy has ended. Its exit code is {int(KILLED)}; it printed last:" in errors
     assert "  | " in errors
     assert "next: Run 'uno-devserver inspect' again." in errors
 
@@ -376,7 +387,7 @@ def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Pr
     code, errors = inspecting.ended()
 
     assert code == 1
-    assert "error: The proxy has ended. Its exit code is -9;" in errors
+    assert f"error: The proxy has ended. Its exit code is {int(KILLED)};" in errors
     assert "--port" not in errors
 
 
@@ -384,7 +395,7 @@ def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Pr
     ("config", "reason", "next_step"),
     [
         (
-            {"mcpServer": {"command": "/bin/sh", "args": ["-c", "echo no database >&2; echo v20 >&2; exit 3"]}},
+            {"mcpServer": {"command": sys.executable, "args": ["-c", BROKEN]}},
             "does not start: it ended with exit code 3. Its last lines:\n      no database\n      v20\n",
             "next: Fix it; the next tool call makes the proxy start it again. What it printed is in ",
         ),

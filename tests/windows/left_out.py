@@ -46,6 +46,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "workflows": (),
     },
     "It installs and judges packages, on the system that builds them.": {
+        "cli/test_demo.py": ("test_it_needs_nothing_but_the_installed_package",),
         "release": (),
         "test_lock.py": (),
         "test_wheel.py": (),
@@ -70,6 +71,10 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cli/mcp/test_doctor.py": ("test_nothing_is_left_when_it_is_told_to_end",),
         "cli/test_demo.py": ("test_an_interrupted_demo_leaves_nothing_behind",),
         "cli/test_host.py": ("test_stop_leaves_the_servers_of_other_workspaces_alone",),
+        "cli/test_inspect.py": (
+            "test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page",
+            "test_where_no_proxy_runs_one_runs_until_the_command_is_ended",
+        ),
         "cli/test_login.py": (
             "test_an_application_with_a_window_keeps_running",
             "test_ctrl_c_is_handled_by_the_application_in_the_terminal",
@@ -265,6 +270,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "It spells the paths that it expects with slashes, or in another way that is only POSIX's.": {
         "cli/test_config.py": ("test_given_settings_and_what_follows_are_shown",),
+        "cli/test_demo.py": ("test_the_commands_to_try_next_are_typed_as_this_installation_wants_them",),
         "cli/test_list.py": ("test_a_server_is_listed_with_the_recorded_lines",),
         "cli/test_login.py": ("test_a_dotnet_that_cannot_be_run_is_named",),
         "cli/test_terminal.py": (
@@ -470,6 +476,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_missing_builds_and_idle_patterns_are_remarks",
             "test_the_kind_of_a_server_is_named_right",
         ),
+        "cli/test_inspect.py": ("test_it_goes_on_when_the_shell_that_started_it_has_ended",),
         "cli/test_list.py": ("test_it_works_in_a_folder_that_is_gone",),
         "cli/test_progress.py": ("test_disco_says_that_msbuild_is_asked",),
         "cli/test_start.py": ("test_a_host_that_is_a_script_is_executed_and_the_server_behind_it_found",),
@@ -564,9 +571,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/scenarios/test_unreadable_answers.py": (),
         "proxy/scenarios/test_workspaces.py": (),
         "security/test_secrets.py": (),
-        "setup/scenarios/test_named_servers.py": (),
-        "setup/scenarios/test_round_trip.py": (),
-        "setup/scenarios/test_seed_examples.py": (),
     },
     "It fails there, and it was not found out yet whether by the test, by Wine, or by this program.": {
         "hotreload/control/test_client.py": ("test_an_owner_that_comes_back_is_asked_again",),

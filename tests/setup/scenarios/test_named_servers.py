@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from support.dotnet import write_program
-from support.machine import RUN_SECONDS, Result
+from support.machine import RUN_SECONDS, WINDOWS, Result
 from support.registration import BY_PATH, WRITTEN, Clients, actions, of_client, operations, server_in
 
-DESKTOP = "~/.config/Claude/claude_desktop_config.json"
+DESKTOP = f"~/{'AppData/Roaming' if WINDOWS else '.config'}/Claude/claude_desktop_config.json"
 PATH = ("--runner", "path")
 
 

@@ -241,7 +241,9 @@ def test_the_uninstall_example(clients: Clients) -> None:
     assert includes(result.json, {"version": "1.0", "operations": expected})
     assert clients.read(".cursor/mcp.json") == clients.read("~/.cursor/mcp.json") == {"mcpServers": {}}
     assert text.splitlines()[:3] == ["MCP Uninstall", "=============", ""]
-    assert re.search(r"^  UnoApp +removed +\S*\.cursor[/\\]mcp\.json +Removed from workspace config$", text, re.MULTILINE)
+    assert re.search(
+        r"^  UnoApp +removed +\S*\.cursor[/\\]mcp\.json +Removed from workspace config$", text, re.MULTILINE
+    )
     assert re.search(r"^  UnoApp +removed +\S*\.cursor[/\\]mcp\.json +Removed from user config$", text, re.MULTILINE)
     assert re.search(r"^  UnoDocs +not_found +Not found in any config file$", text, re.MULTILINE)
 
