@@ -25,12 +25,13 @@ def example(machine: Machine) -> Path:
 
 
 def processes_of(machine: Machine) -> list[int]:
-    """Every process that has this machine's home."""
+    """Every process that has this machine's home, without the consoles that Windows gives them."""
     home = str(machine.home)
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(HOME) == home and process.status() != psutil.STATUS_ZOMBIE:
+            gone = process.status() == psutil.STATUS_ZOMBIE
+            if process.environ().get(HOME) == home and not gone and process.name() != "conhost.exe":
                 found.append(process.pid)
         except (psutil.Error, OSError):
             continue

@@ -546,7 +546,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cli/test_inspect.py": (),
         "cli/test_one_workspace.py": (),
         "cli/test_sign_in.py": (),
-        "examples": (),
         "proxy/scenarios/test_configured_server.py": (),
         "proxy/scenarios/test_crashes.py": (),
         "proxy/scenarios/test_dotnet_hosts.py": (),
@@ -570,7 +569,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/scenarios/test_started_output.py": (),
         "proxy/scenarios/test_unreadable_answers.py": (),
         "proxy/scenarios/test_workspaces.py": (),
-        "security/test_secrets.py": (),
     },
     "It fails there, and it was not found out yet whether by the test, by Wine, or by this program.": {
         "hotreload/control/test_client.py": ("test_an_owner_that_comes_back_is_asked_again",),
@@ -914,9 +912,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_the_registered_parent_comes_before_that_of_the_system",
         ),
         "system/test_run.py": ("test_the_end_is_noticed_without_waiting_for_the_next_poll",),
-    },
-    "It shows a defect of this program there that is known and not mended yet.": {
-        "system/test_files.py": ("test_two_writers_leave_the_whole_content_of_one",),
     },
     "It knows the stand-in for .NET by its process, which is the child of a launcher there.": {
         "cli/test_start_existing.py": (
