@@ -545,7 +545,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cli/test_demo.py": (),
         "cli/test_inspect.py": (),
         "cli/test_one_workspace.py": (),
-        "cli/test_sign_in.py": (),
         "proxy/scenarios/test_configured_server.py": (),
         "proxy/scenarios/test_crashes.py": (),
         "proxy/scenarios/test_dotnet_hosts.py": (),
