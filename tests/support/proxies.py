@@ -94,7 +94,7 @@ class Proxies:
         return client
 
     def processes(self) -> list[int]:
-        """The ids of all processes whose environment names the folder of this machine."""
+        """The ids of all processes whose environment names the folder of this machine, but for consoles of Windows."""
         data = str(self.machine.data)
         others = [pid for pid in psutil.pids() if pid != os.getpid()]
         return [pid for pid in others if _environ(pid).get(DATA_HOME) == data and is_running(pid)]
@@ -392,7 +392,8 @@ class ProxyClient:
 
 def _environ(pid: int) -> dict[str, str]:
     try:
-        return psutil.Process(pid).environ()
+        process = psutil.Process(pid)
+        return {} if WINDOWS and process.name() == "conhost.exe" else process.environ()
     except (psutil.Error, OSError):  # gone, or another user's
         return {}
 
