@@ -257,14 +257,14 @@ def test_a_server_that_is_nowhere_is_not_found_and_that_is_a_failure_only_with_s
 
 
 def test_notes_name_only_clients_that_can_be_installed_here(clients: Clients) -> None:
-    note, shared = (
+    shared, note = (
         " ".join(one.get("note", "") for one in operations(clients.install(client, "--runner", "path")))
-        for client in ("claude-code", "vscode")
+        for client in ("vscode", "claude-code")
     )
 
+    assert ("Visual Studio" in shared) == (sys.platform == "win32")
     assert "is read by other clients, too" in note
     assert "Visual Studio" not in note, "it reads this file, but other entries of it"
-    assert ("Visual Studio" in shared) == (sys.platform == "win32")
 
 
 # --- which files are written how ---
