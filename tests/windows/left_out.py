@@ -536,10 +536,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_where_the_system_gives_no_more_watches_everything_is_read",
         ),
         "hotreload/test_source_watch.py": (),
-        "proxy/workspace/test_watcher.py": (
-            "test_changes_of_files_that_decide_are_told",
-            "test_when_the_system_has_no_watches_left_the_real_notifier_says_so",
-        ),
+        "proxy/workspace/test_watcher.py": ("test_changes_of_files_that_decide_are_told",),
     },
     "It was not gone through under Wine yet, where it takes very long; the walk does much of the same.": {
         "cli/test_demo.py": (),
