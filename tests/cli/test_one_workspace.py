@@ -274,7 +274,7 @@ def test_the_step_that_writes_a_port_works_where_two_solutions_fit(uno: Workspac
 
     step = uno.machine.run("health", "--json").issue("ProjectWithoutPort")["remediation"]
 
-    command = step.removeprefix("Run ").split(":")[0].split()
+    command = step.removeprefix("Run ").partition(": ")[0].split()
     assert uno.machine.run(*command[1:]).exit_code == 0, step
     assert "ProjectWithoutPort" not in uno.machine.run("health", "--json").issue_codes
 

@@ -540,7 +540,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "It was not gone through under Wine yet, where it takes very long; the walk does much of the same.": {
         "cli/test_demo.py": (),
-        "cli/test_one_workspace.py": (),
         "proxy/scenarios/test_configured_server.py": (),
         "proxy/scenarios/test_crashes.py": (),
         "proxy/scenarios/test_dotnet_hosts.py": (),
