@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ from uno_devserver.cli.terminal import (
     laid_out,
     mode_with_escapes,
     styled,
+    terminal_width,
     with_short_paths,
 )
 from uno_devserver.system.text import one_line
@@ -252,6 +254,24 @@ def test_an_error_fits_its_terminal_and_is_never_too_wide(machine: Machine, colu
     lines = shown(on_terminal(machine, "mcp install nobody", columns=columns))
 
     assert longest - 15 < max(map(len, lines)) <= longest
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_thrown_away_is_no_error(machine: Machine, command: str) -> None:
+    line = [sys.executable, "-m", "uno_devserver", *command.split()]
+    ran = subprocess.run(
+        line, cwd=machine.workspace, env=machine.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+    assert b"went wrong" not in ran.stderr
+
+
+def test_nul_which_windows_takes_for_a_terminal_has_the_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull, "w") as nul:
+        monkeypatch.setattr(nul, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr(sys, "stdout", nul)
+
+        assert terminal_width() == WIDTH
 
 
 def test_the_width_of_a_text_is_that_on_the_screen() -> None:

@@ -110,7 +110,11 @@ def terminal_width() -> int | None:
 
 
 def _width_of(terminal: TextIO) -> int:
-    return max(os.get_terminal_size(terminal.fileno()).columns or WIDTH, MIN_WIDTH)
+    try:
+        columns = os.get_terminal_size(terminal.fileno()).columns
+    except (OSError, ValueError):  # of NUL, which Windows counts among the terminals
+        columns = 0
+    return max(columns or WIDTH, MIN_WIDTH)
 
 
 def table_width() -> int:
