@@ -45,7 +45,7 @@ class Stand:
             env=self.environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=SECONDS,
         )
         assert "Traceback" not in done.stdout + done.stderr
@@ -118,8 +118,9 @@ def test_all_steps_pass_and_are_read_at_80_columns_with_their_milliseconds(stand
     assert [line for line in lines if len(line) > 80] == []
     assert {len(line) for line in lines if line.endswith(" ms")} == {80}
     assert "\x1b" not in done.stdout
-    assert lines[-2].endswith("uno-devserver inspect")
-    assert lines[-1].endswith("uno-devserver mcp install <client>")
+    program = "uno-devserver.exe" if WINDOWS else "uno-devserver"
+    assert lines[-2].endswith(f"{program} inspect")
+    assert lines[-1].endswith(f"{program} mcp install <client>")
     # and nothing is left, and nothing of the user's was touched
     assert stand.left() == []
     assert stand.touched() == []

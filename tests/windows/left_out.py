@@ -539,7 +539,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/workspace/test_watcher.py": ("test_changes_of_files_that_decide_are_told",),
     },
     "It was not gone through under Wine yet, where it takes very long; the walk does much of the same.": {
-        "cli/test_demo.py": (),
         "proxy/scenarios/test_configured_server.py": (),
         "proxy/scenarios/test_crashes.py": (),
         "proxy/scenarios/test_dotnet_hosts.py": (),
