@@ -185,8 +185,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._inbox.end()
         if self._websocket is not None:
             self._websocket.lost()
-            return False
-        return not (idle or self._interruptible is not None or (self._task is not None and self._task.done()))
+            self._wire.close()
+        elif idle or self._interruptible is not None or (self._task is not None and self._task.done()):
+            self._wire.close()
+        return True  # the event loop would not wait for what the transport still holds
 
     def pause_writing(self) -> None:
         self._wire.pause()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ...system.log import log
 
+# The most that is given to the event loop at once: on Windows it tells of a write only when all of it was sent, and a
+# client that reads a long answer slowly would look like one that does not read.
+PIECE_BYTES = 256 * 1024
 SMALL_BYTES = 64 * 1024  # data up to this size is not counted, so that large messages never displace small ones
 
 
@@ -83,7 +87,12 @@ class ServerTransport:
         self._outgoing = outgoing
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._taking = True  # whether the event loop takes more
+        self._rest: deque[memoryview] = deque()  # what it is given later, piece by piece
+        self._rest_size = 0
+        self._at_end: Callable[[], None] | None = None  # called when the rest was given to it
         self._ended = False
+        self._closing = False
         self.aborted = False
         self.gone = False
 
@@ -94,12 +103,12 @@ class ServerTransport:
 
     @property
     def closing(self) -> bool:
-        return self._transport.is_closing()
+        return self._closing or self._transport.is_closing()
 
     @property
     def backlog(self) -> int:
         """The number of bytes that were written and are not sent yet."""
-        return self._transport.get_write_buffer_size()
+        return self._transport.get_write_buffer_size() + self._rest_size
 
     @property
     def size(self) -> int:
@@ -109,9 +118,26 @@ class ServerTransport:
         """Send data; it is dropped if the connection is closing or `end` was called."""
         # asyncio would warn on standard error about each write to a transport that is closing.
         if data and not self.closing and not self._ended:
-            self._transport.write(data)
+            if self._rest or len(data) > PIECE_BYTES:
+                self._rest_size += len(data)
+                self._rest.append(memoryview(data))
+                self._write_rest()
+            else:
+                self._transport.write(data)
             if self.backlog > SMALL_BYTES:
                 self._outgoing.keep(self)
+
+    def _write_rest(self) -> None:
+        while self._rest and self._taking and not self._transport.is_closing():
+            first = self._rest.popleft()
+            if len(first) > PIECE_BYTES:
+                self._rest.appendleft(first[PIECE_BYTES:])
+                first = first[:PIECE_BYTES]
+            self._rest_size -= len(first)
+            self._transport.write(first)
+        if not self._rest and self._at_end is not None:
+            at_end, self._at_end = self._at_end, None
+            at_end()
 
     async def drain(self) -> None:
         """Wait until the client has read most of what was written; ConnectionError if it is gone."""
@@ -133,14 +159,22 @@ class ServerTransport:
         """Close our side; what was written is still delivered."""
         if not self.gone and not self.closing:
             self._ended = True
-            try:
-                self._transport.write_eof()
-            except OSError:  # the client has reset the connection, and the event loop has not reported it yet
-                self._transport.abort()
+            self._do_after_rest(self._end_now)
+
+    def _end_now(self) -> None:
+        try:
+            self._transport.write_eof()
+        except OSError:  # the client has reset the connection, and the event loop has not reported it yet
+            self._transport.abort()
 
     def close(self) -> None:
         """Close the connection when what was written is delivered."""
-        self._transport.close()
+        self._closing = True
+        self._do_after_rest(self._transport.close)
+
+    def _do_after_rest(self, action: Callable[[], None]) -> None:
+        self._at_end = action
+        self._write_rest()
 
     def abort(self) -> None:
         """Close the connection now."""
@@ -154,14 +188,21 @@ class ServerTransport:
     # --- called by the event loop
 
     def pause(self) -> None:
+        self._taking = False
         self._flowing.clear()
 
     def resume(self) -> None:
-        self._flowing.set()
+        self._taking = True
+        self._write_rest()
+        if self._taking:
+            self._flowing.set()
         self._outgoing.keep(self)
 
     def lost(self) -> None:
         self.gone = True
+        self._rest.clear()
+        self._rest_size = 0
+        self._at_end = None
         self._flowing.set()
         self._outgoing.keep(self)
 
