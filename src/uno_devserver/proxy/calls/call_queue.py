@@ -1,9 +1,9 @@
-"""The queue of tool calls where code is reloaded: one check of the code per batch of calls, one restart per change.
+"""The queue of tool calls where code is reloaded: one check for all calls that wait, one restart per change.
 
 Every call is either run once or answered with the reason why it was not run; calls leave the queue in the order in
-which they came. A batch ends when no call waits and none runs. The first call of a batch has the code checked, and so
-does a call that comes after a source is known to have changed; the others wait for that check. Other requests also wait
-for the newest code, but need no turn and get no notes. An authority that fails or does not answer does not stop calls.
+which they came. A call has the code checked unless the code is known to be unchanged; calls that come during a check
+wait for it, and for another one if a source is known to have changed meanwhile. Other requests also wait for the newest
+code, but need no turn and get no notes. An authority that fails or does not answer does not stop calls.
 
 No call waits for a call that it may have been made to answer. While a running call waits for an answer of its client
 (sampling, elicitation), it does not count against the limit, and a restart that waits for it lets the calls pass that
@@ -180,7 +180,7 @@ class CallQueue:
                 if self._running.count and (self._idle or not self._swaps):
                     return
                 await self._changed.wait()
-            elif checks < MAX_CHECKS and self._needs_check(first=not (checks or self._running.count)):
+            elif checks < MAX_CHECKS and self._needs_check(again=checks > 0):
                 self._begin_check(None)
             else:
                 return
@@ -308,7 +308,7 @@ class CallQueue:
             waiting.progress.send(self._waits_for)
             self._advance()
         elif self._check_task is None:
-            if self._needs_check(first=not self._running.count and len(self._queue) == 1):
+            if self._needs_check():
                 self._begin_check(waiting)
             else:
                 waiting.checked = True
@@ -318,10 +318,10 @@ class CallQueue:
         """Whether the call may be part of an answer for which a running call waits, and with it the restart."""
         return waiting.may_answer and self.awaits_answer
 
-    def _needs_check(self, *, first: bool) -> bool:
-        """Whether a request needs a check: the code has changed, or that is unknown and a batch begins (`first`)."""
+    def _needs_check(self, *, again: bool = False) -> bool:
+        """Whether a request needs a check: the code has changed, or that is unknown; `again`: only if it has."""
         news = self._authority.news()
-        return news is True or (first and news is None)
+        return news is True or (news is None and not again)
 
     def _answer(self, waiting: WaitingCall, notes: list[ReloadNote]) -> None:
         """Answer the call instead of running it."""
