@@ -31,7 +31,8 @@ def syntax_errors(root: str, names: Iterable[str], environ: Mapping[str, str] | 
 
     `environ`: the environment of a server that may run in another Python; None if it runs in ours.
     """
-    paths = [os.path.join(root, name) for name in sorted(names) if name.endswith(".py")]
+    # The names have slashes; what is printed is spelled as the system does.
+    paths = [os.path.normpath(os.path.join(root, name)) for name in sorted(names) if name.endswith(".py")]
     errors = "\n".join(error for path in paths if (error := _error(path)))
     if errors and environ is not None and _version_of(root, environ) > sys.version_info[:2]:
         return None
