@@ -171,6 +171,18 @@ async def test_where_no_watcher_tells_of_changes_a_later_call_is_checked_again_w
     assert late.began
 
 
+@pytest.mark.parametrize(("news", "checks"), [(True, 1), (None, 1), (False, 0)])
+async def test_a_list_that_is_read_has_the_code_checked_unless_it_is_known_to_be_unchanged(
+    news: bool | None, checks: int
+) -> None:
+    stage = Stage(news=news)
+
+    stage.queue.check_ahead()
+    await turns()
+
+    assert len(stage.authority.checks) == checks
+
+
 async def test_a_source_that_is_known_to_have_changed_is_checked_while_others_run() -> None:
     stage = Stage(news=False)
     [running] = await stage.calls(1)

@@ -186,8 +186,8 @@ class CallQueue:
                 return
 
     def check_ahead(self) -> None:
-        """If the code is known to have changed, start to check, build and restart without waiting for it."""
-        if not (self._check_task or self._restart_due or self._closed) and self._authority.news() is True:
+        """Unless the code is known to be unchanged, start to check, build and restart without waiting for it."""
+        if not (self._check_task or self._restart_due or self._closed) and self._needs_check():
             self._begin_check(None)
 
     # Used by the reloader.
