@@ -183,8 +183,7 @@ class Server:
         if "never_reads" not in manners:
             self._read()
         if "never_reads" in manners or "stays" in manners or not self._reads:
-            while True:
-                signal.pause()
+            _stay()
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
@@ -256,7 +255,7 @@ class Server:
         return len(Notes(Path(self._notes)).starts) if self._notes else 0
 
     def _spawn(self, *, apart: bool = False) -> int:
-        command = [sys.executable, "-ISc", "import signal; signal.pause()"]
+        command = [sys.executable, "-ISc", "import threading; threading.Event().wait()"]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=apart)
         self._note("children", child.pid)
         return child.pid
@@ -515,8 +514,12 @@ def _die(code: int) -> NoReturn:
     if code >= 0:
         os._exit(code)
     os.kill(os.getpid(), -code)
+    _stay()
+
+
+def _stay() -> NoReturn:
     while True:
-        signal.pause()
+        threading.Event().wait()  # signal.pause() is only POSIX's
 
 
 def _manners(words: Iterable[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 WATCH_SECONDS = 0.002  # between two looks for a file
+LOCKED_BYTE = 1 << 30  # of the journal, on Windows: one that nobody reads
 TOOLS = ("answer", "hold")
 
 
@@ -35,8 +36,23 @@ def note(journal: str, event: str, **facts: object) -> None:
     """One write, so that many processes can note into one file."""
     line = json.dumps({"event": event, "at": time.monotonic(), "pid": os.getpid(), **facts})
     file = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    _lock(file)
     os.write(file, line.encode() + b"\n")
-    os.close(file)
+    os.close(file)  # and with it the lock
+
+
+def _lock(file: int) -> None:
+    """Let no other process append at the same time: on Windows that is to look for the end, and then to write."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, LOCKED_BYTE, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+                break
+            except OSError:
+                time.sleep(WATCH_SECONDS)
 
 
 def wait_for(path: str) -> None:
@@ -123,7 +139,23 @@ def _living(journal: str, but: int = 0) -> list[str]:
         return []
     with open(journal, encoding="utf-8") as stream:
         started = [event for event in map(json.loads, stream) if event["event"] == "start"]
-    return [event["answer"] for event in started if event["pid"] != but and os.path.exists(f"/proc/{event['pid']}")]
+    return [event["answer"] for event in started if event["pid"] != but and _runs(event["pid"])]
+
+
+def _runs(pid: int) -> bool:
+    if sys.platform == "win32":
+        import _winapi
+
+        synchronize = 0x100000
+        try:
+            process = _winapi.OpenProcess(synchronize, False, pid)
+        except OSError:
+            return False
+        try:
+            return _winapi.WaitForSingleObject(process, 0) == _winapi.WAIT_TIMEOUT
+        finally:
+            _winapi.CloseHandle(process)
+    return os.path.exists(f"/proc/{pid}")
 
 
 def _info() -> dict[str, str]:

@@ -17,10 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from support.dotnet import write_program
 from support.files import write
 from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
+from uno_devserver.system.file_sharing import repeated
 
 SUPPORT = Path(__file__).parent
 META = "uno-devserver/hotReload"
@@ -89,11 +91,11 @@ from reload_server import note
 
 note({journal!r}, "manager", name={name!r}, words=sys.argv[1:])
 script = json.load(open("package.json", encoding="utf-8"))["scripts"][sys.argv[-1]]
-sys.exit(subprocess.run(["/bin/sh", "-c", script]).returncode)
+sys.exit(subprocess.run(script, shell=True).returncode)
 """
 
 _CLIENT = """\
-import json, os, signal, sys
+import json, os, sys, threading
 
 sys.path.insert(0, {support!r})
 from reload_server import note
@@ -101,8 +103,7 @@ from reload_server import note
 with open({built!r}, encoding="utf-8") as stream:
     note({journal!r}, "client start", answer=json.load(stream)["answer"], cwd=os.getcwd())
 print("the client is ready", flush=True)
-while True:
-    signal.pause()
+threading.Event().wait()
 """
 
 
@@ -189,7 +190,8 @@ class EditedServer:
         self.source.parent.mkdir(parents=True, exist_ok=True)
         new = self.source.with_name(f".{self.source.name}.new")
         new.write_text(self.code(answer, *habits), "utf-8")
-        new.replace(self.source)
+        # On Windows a file that somebody reads at that moment cannot be replaced: editors try again there, too.
+        repeated(lambda: new.replace(self.source), str(self.source), PATIENCE)
 
     def write_config(self, **changes: Any) -> None:
         self.config |= changes
@@ -284,8 +286,7 @@ def lay_out_package(machine: Machine, root: Path, journal: Journal, *, script: s
 
 def install_manager(machine: Machine, name: str, journal: Journal) -> None:
     program = _MANAGER.format(python=sys.executable, support=str(SUPPORT), journal=str(journal), name=name)
-    path = write(machine.tools / name, program)
-    path.chmod(0o755)
+    write_program(machine.tools / name, program)
 
 
 def _typescript(answer: str, *habits: str) -> str:

@@ -204,7 +204,7 @@ async def test_an_owner_that_comes_back_is_asked_again() -> None:
         await opened.channel.close()
         await adopter.no_answer("has closed|cannot be reached")
 
-        again = channels.ControlServer(opened.path, opened.authority, (), open_inspector)
+        again = channels.ControlServer(opened.channel._name, opened.authority, (), open_inspector)
         await again.open()
 
         assert not (await adopter.check()).server_changed

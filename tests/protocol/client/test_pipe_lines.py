@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from support.loop_pipes import pipe_from_loop, pipe_to_loop, read_at_once
 from support.waiting import until
 from uno_devserver.protocol.client import pipe_lines as module
 from uno_devserver.protocol.client.connection import ConnectionLost
@@ -32,12 +33,11 @@ class Pipes:
         self.turns: list[int] = []  # how many lines were heard at once
         self.reports: list[str] = []
         self.lines = PipeLines(lambda: self.reports.append("broken"))
-        self.input, self._sink = os.pipe()
-        self._source, self.output = os.pipe()
-        os.set_blocking(self.input, False)
+        self.input, self._sink = pipe_from_loop()
+        self._source, self.output = pipe_to_loop()
 
     async def open(self) -> None:
-        await self.lines.open(os.fdopen(self._source, "rb", 0), os.fdopen(self._sink, "wb", 0), self)
+        await self.lines.open(self._source, self._sink, self)
 
     def received(self, lines: list[bytes | LineTooLong]) -> None:
         self.heard_lines += lines
@@ -53,7 +53,7 @@ class Pipes:
         """What has been written to the server."""
         data = b""
         try:
-            while chunk := os.read(self.input, 1 << 20):
+            while chunk := read_at_once(self.input):
                 data += chunk
         except BlockingIOError:
             pass

@@ -18,6 +18,11 @@ from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
 from uno_devserver.protocol.jsonrpc import RpcError
 
+if sys.platform == "win32":
+    from asyncio.windows_utils import Popen  # an event loop can wait for the pipes of this class
+else:
+    from subprocess import Popen
+
 SERVER = """
 from typing import Annotated
 import anyio
@@ -74,7 +79,7 @@ server.run()
 
 @pytest.mark.parametrize("modern", [False, True])
 async def test_the_official_server_is_understood(tmp_path: Path, modern: bool) -> None:
-    process = subprocess.Popen(
+    process = Popen(
         [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, bufsize=0
     )
     try:

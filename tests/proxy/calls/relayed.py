@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import IO, Any
 
-import pytest
 from hypothesis import strategies as st
 
+from support.loop_pipes import pipe_from_loop, pipe_to_loop, read_at_once
 from support.relays import CONNECTED, DEGRADED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
 from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer
@@ -31,13 +31,7 @@ from uno_devserver.proxy.front.output import ClientOutput
 from uno_devserver.proxy.front.session import StdioSession
 from uno_devserver.proxy.state import ConnectionState
 
-if sys.platform == "win32":
-    import _winapi
-    import msvcrt
-
-
 KEY = "io.modelcontextprotocol/"
-READ_BYTES = 1 << 20
 FIRST_ID = "first"
 
 
@@ -60,6 +54,8 @@ class RelayedClient:
         self.scene = Scene(connection, modern=era, state=state, link=link, limits=limits)
         self.link, self.state, self.service = self.scene.link, self.scene.state, self.scene.service
         self._reading, self._writing = os.pipe()
+        if sys.platform != "win32":
+            os.set_blocking(self._reading, False)
         self.output = ClientOutput(self._writing)
         self.front = Front(self.state, self.output, lambda: None)
         self.session = StdioSession(self.service, self.front.write)
@@ -131,7 +127,7 @@ class RelayedClient:
         while not is_written:  # a thread writes what a client does not read at once, and on Windows everything
             is_written = not self.output._waiting
             try:
-                while data := _read_at_once(self._reading):
+                while data := read_at_once(self._reading):
                     *lines, self._rest = (self._rest + data).split(b"\n")
                     self.lines += lines
             except BlockingIOError:
@@ -244,26 +240,14 @@ def envelope(version: str = MODERN, **capabilities: Any) -> dict[str, Any]:
     }
 
 
-def _read_at_once(reading: int) -> bytes:
-    """What has come through a pipe; BlockingIOError means that nothing has."""
-    if sys.platform == "win32":
-        if not _winapi.PeekNamedPipe(msvcrt.get_osfhandle(reading), 0)[0]:
-            raise BlockingIOError
-    else:
-        os.set_blocking(reading, False)
-    return os.read(reading, READ_BYTES)
-
-
 class PipedServer:
     """The far end of two pipes: a server on pipes without a process."""
 
     def __init__(self) -> None:
-        if sys.platform == "win32":
-            pytest.skip("it reads pipes of this process, which the event loop of Windows does not wait for")
         self.received: list[bytes] = []  # lines
-        self._reading, theirs = os.pipe()
-        ours, self._writing = os.pipe()
-        self._ends: tuple[IO[bytes], IO[bytes]] = (os.fdopen(ours, "rb", 0), os.fdopen(theirs, "wb", 0))
+        self._reading, theirs = pipe_from_loop()
+        ours, self._writing = pipe_to_loop()
+        self._ends: tuple[IO[bytes], IO[bytes]] = (ours, theirs)
         self._rest = b""
         self._reads = self._writes = True
 
@@ -284,7 +268,7 @@ class PipedServer:
     def read(self) -> list[bytes]:
         """All lines that came and were not taken."""
         try:
-            while self._reads and (data := _read_at_once(self._reading)):
+            while self._reads and (data := read_at_once(self._reading)):
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 self.received += lines
         except BlockingIOError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from support.machine import Machine
+from support.machine import WINDOWS, Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import ERAS, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
 from support.reloading import PythonServer, changed_proxy
@@ -27,6 +27,8 @@ GRACE_SECONDS = 2.0  # that a call waits for a server, unless it is told to wait
 EARLY_SECONDS = 0.1  # by which clocks may differ
 LATE_SECONDS = 4.0  # that a busy machine may take to say so
 
+# Calls wait two seconds for a start, which takes longer than that on Wine.
+UNHURRIED = changed_proxy("proxy.calls.upstream_link", "CallLimits", grace_seconds=20.0) if WINDOWS else ()
 HELLO = {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "test-client", "version": "1"}}
 
 
@@ -62,7 +64,7 @@ def test_the_first_call_waits_for_a_server_that_starts_slowly(
     proxies: Proxies, tmp_path: Path, modern: bool, at_once: bool
 ) -> None:
     server = ScriptedServer(tmp_path / "server")
-    client = proxies.start("--", *server.command(delay=SLOW_SECONDS))
+    client = proxies.start("--", *server.command(delay=SLOW_SECONDS), prefix=UNHURRIED)
 
     first, second = begin(client, saying("one"), saying("two"), modern=modern, at_once=at_once)
 
@@ -73,7 +75,7 @@ def test_the_first_call_waits_for_a_server_that_starts_slowly(
 
 @WHEN
 def test_the_first_call_waits_for_the_host_of_the_workspace(proxies: Proxies, bench: Workbench, at_once: bool) -> None:
-    client = proxies.start()
+    client = proxies.start(prefix=UNHURRIED)
 
     (call,) = begin(client, saying("hi", "echo"), at_once=at_once)
 
@@ -82,7 +84,7 @@ def test_the_first_call_waits_for_the_host_of_the_workspace(proxies: Proxies, be
 
 def test_the_first_call_waits_for_the_server_that_the_config_names(proxies: Proxies, machine: Machine) -> None:
     PythonServer(machine)
-    client = proxies.start()
+    client = proxies.start(prefix=UNHURRIED)
 
     (call,) = begin(client, ("tools/call", {"name": "answer", "arguments": {}}))
 
@@ -92,7 +94,7 @@ def test_the_first_call_waits_for_the_server_that_the_config_names(proxies: Prox
 def test_the_first_call_waits_for_a_server_at_an_address(proxies: Proxies, tmp_path: Path) -> None:
     server = ScriptedServer(tmp_path / "server")
     with served(server, delay=SLOW_SECONDS) as url:
-        client = proxies.start("--upstream-url", url)
+        client = proxies.start("--upstream-url", url, prefix=UNHURRIED)
 
         (call,) = begin(client, saying("there"))
 

@@ -501,7 +501,7 @@ def test_mcp_status_gives_up_when_it_was_told_to(proxies: Proxies) -> None:
     assert status["isError"]
     assert "mcpStatus" in text_of(status) or "uno_health" in text_of(status), "what to do next"
     server.open("start")
-    wait_ready(client)
+    wait_for(lambda: not client.call_result("mcpStatus").get("isError"), "a server that is ready")
 
 
 def test_the_restart_message_tells_to_use_mcp_status_and_that_what_to_do_next(proxies: Proxies) -> None:
@@ -535,7 +535,8 @@ def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_sta
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
     client.wait_connected(2)
 
-    wait_for(lambda: "no .devtools/host.config.jsonc" in (client.health()["proxy"]["hotReloadOff"] or ""), "told why")
+    missing = f"no {Path('.devtools', 'host.config.jsonc')}"
+    wait_for(lambda: missing in (client.health()["proxy"]["hotReloadOff"] or ""), "told why")
     assert "uno_devserver.proxy.engine" in client.stderr
     assert "uno_devserver.proxy.reload.reloader" not in client.stderr
 

@@ -10,12 +10,12 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.files import write
+from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
 from support.reloading import (
@@ -487,8 +487,8 @@ def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
 
     assert state_of(result) == "buildFailed"
     # On a very busy machine it was ended before it could note that it began.
-    builders = [Path(f"/proc/{begun['pid']}") for begun in server.journal.events("build begins")]
-    wait_for(lambda: not any(builder.exists() for builder in builders), "the end of the build")
+    builders = [begun["pid"] for begun in server.journal.events("build begins")]
+    wait_for(lambda: not any(map(is_running, builders)), "the end of the build")
     assert text_of(client.call_result("answer")).startswith("one")
     server.say("three")
     renew(client, "three")

@@ -87,7 +87,7 @@ def test_a_server_at_a_url_that_crashes_is_started_again(proxies: Proxies, machi
 
 def test_a_server_that_does_not_listen_in_time_is_told_with_its_url(proxies: Proxies, machine: Machine) -> None:
     server = HttpServer(machine, startupTimeout=300)
-    write(server.source, "import signal\nprint('I listen nowhere', flush=True)\nwhile True:\n    signal.pause()\n")
+    write(server.source, "import threading\nprint('I listen nowhere', flush=True)\nthreading.Event().wait()\n")
     client = proxies.start()
     client.initialize()
 
