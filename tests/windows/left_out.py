@@ -412,9 +412,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_the_end_of_the_input_means_nothing",
             "test_without_any_input_it_lives",
         ),
-        "proxy/calls/test_relay.py": (
-            "test_calls_that_come_together_are_written_together_and_so_are_their_answers",
-        ),
+        "proxy/calls/test_relay.py": ("test_calls_that_come_together_are_written_together_and_so_are_their_answers",),
         "proxy/calls/test_trace.py": ("test_one_call_takes_the_steps_of_the_architecture_and_no_more",),
         "proxy/front/test_client_watch.py": (
             "test_a_client_that_has_closed_our_input_is_noticed_though_nobody_reads",

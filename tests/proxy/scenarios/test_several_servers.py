@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import signal
 import statistics
 import sys
 import time
@@ -14,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from support.files import write
@@ -26,6 +24,7 @@ from support.proxies import ERAS, Message, Proxies, ProxyClient
 from support.reloading import PythonServer, state_of, text_of
 from support.waiting import wait_for
 from uno_devserver.proxy.lists.catalogue import identity_in, load
+from uno_devserver.system.command_lines import quoted_line
 from uno_devserver.system.ports import free_port
 
 from .conftest import Workbench
@@ -315,7 +314,7 @@ def test_a_server_that_does_not_start_degrades_the_whole_and_its_calls_say_whose
 
 
 def test_typed_servers_are_served_without_a_config_and_a_host(proxies: Proxies, machine: Machine) -> None:
-    words = shlex.join(odd_server())
+    words = quoted_line(odd_server())
     serving_http = proxies.start("--http", "0", "--", *odd_server(name="far"))
     serving_http.initialize()
     url = serving_http.wait_health(lambda report: report["proxy"]["httpEndpoint"], "at a URL")["proxy"]["httpEndpoint"]
@@ -433,13 +432,14 @@ def test_a_fault_of_one_delays_no_call_of_the_others(
     if fault == "edit":
         three.edit(which)
     else:
-        os.kill(process, signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
+        broken = psutil.Process(process)
+        broken.kill() if fault == "kill" else broken.suspend()
     pending = three.client.begin("tools/call", {"name": tool, "arguments": {}})
     disturbed = three.seconds(others, CALLS)
 
     if fault == "hang":
-        with suppress(ProcessLookupError):  # one that cannot be reached for seconds is started again
-            os.kill(process, signal.SIGCONT)
+        with suppress(psutil.NoSuchProcess):  # one that cannot be reached for seconds is started again
+            psutil.Process(process).resume()
     three.client.answer(pending)
     three.until(which, "two" if fault == "edit" else "one")
     # A call that waited for the fault would take a hundred times as long; the machine may be busy at other moments than
@@ -496,8 +496,8 @@ def test_a_name_that_the_config_does_not_have_is_refused_at_once(machine: Machin
 
 def test_an_early_call_waits_for_the_server_that_will_offer_its_tool(proxies: Proxies, machine: Machine) -> None:
     gate = machine.root / "gate"
-    slow = shlex.join(odd_server(until=gate))
-    client = proxies.start("--wait-calls", "--server", f"slow={slow}", "--server", f"fast={shlex.join(odd_server())}")
+    slow = quoted_line(odd_server(until=gate))
+    client = proxies.start("--wait-calls", "--server", f"slow={slow}", "--server", f"fast={quoted_line(odd_server())}")
     client.initialize()
 
     early = [client.begin("tools/call", {"name": name, "arguments": {"text": "x"}}) for name in ("echo", "fast_echo")]
@@ -513,7 +513,7 @@ def test_an_early_call_waits_for_the_server_that_will_offer_its_tool(proxies: Pr
 
 
 def test_an_early_call_is_told_to_come_again_where_calls_do_not_wait(proxies: Proxies, machine: Machine) -> None:
-    client = proxies.start("--server", f"slow={shlex.join(odd_server(until=machine.root / 'gate'))}")
+    client = proxies.start("--server", f"slow={quoted_line(odd_server(until=machine.root / 'gate'))}")
     client.initialize()
 
     told = client.call_result("echo", text="x")
@@ -527,7 +527,7 @@ def test_a_listed_tool_is_called_early_also_where_another_server_does_not_work(
 ) -> None:
     gate = machine.root / "gate"
     gate.touch()
-    line = shlex.join(odd_server(until=gate))
+    line = quoted_line(odd_server(until=gate))
     nothing = f"http://127.0.0.1:{free_port()}/mcp"
     options = ("--wait-calls", "--server", f"far={nothing}", "--server", f"odd={line}")
     client = proxies.start(*options)
@@ -607,8 +607,8 @@ def test_a_call_of_a_server_that_is_gone_says_which_one_it_is(proxies: Proxies, 
 def test_a_typed_server_is_reloaded_by_its_package_where_that_is_asked_for(proxies: Proxies, machine: Machine) -> None:
     talker = PythonServer(machine)
     (machine.workspace / CONFIG).unlink()
-    line = shlex.join([sys.executable, "-IS", str(talker.source)])
-    options = ("--watch", "--wait-calls", "--server", f"talker={line}", "--server", f"odd={shlex.join(odd_server())}")
+    line = quoted_line([sys.executable, "-IS", str(talker.source)])
+    options = ("--watch", "--wait-calls", "--server", f"talker={line}", "--server", f"odd={quoted_line(odd_server())}")
     client = serving(proxies, "talker", "odd", options=options)
     client.wait_health(lambda report: report["servers"][0]["hotReload"], "watched")
 
@@ -619,7 +619,7 @@ def test_a_typed_server_is_reloaded_by_its_package_where_that_is_asked_for(proxi
 
 
 def test_a_header_is_sent_to_the_one_typed_server_at_a_url(proxies: Proxies, guarded: GuardedServer) -> None:
-    typed = ("--server", f"odd={shlex.join(odd_server())}", "--server", f"far={guarded.url}")
+    typed = ("--server", f"odd={quoted_line(odd_server())}", "--server", f"far={guarded.url}")
 
     client = serving(proxies, "odd", "far", options=(*typed, "--header", f"Authorization: Bearer {TOKEN}"))
 
