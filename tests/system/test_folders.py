@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ntpath
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.privileges import ROOT
-from uno_devserver.system.folders import Folders, folders, folders_on
+from uno_devserver.system.folders import Folders, folders, folders_on, relative_path
 
 if sys.platform != "win32":
     import pwd
@@ -156,3 +157,10 @@ def test_the_registry_and_our_state_lie_where_the_net_tool_looks() -> None:
 
 def test_a_relative_home_does_not_put_our_files_into_the_current_folder() -> None:
     assert Path(folders({"HOME": "."}).state).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("path", "relative"), [(r"C:\ws\server\a.py", r"server\a.py"), (r"C:\b.py", r"..\b.py"), (r"D:\c.py", r"D:\c.py")]
+)
+def test_a_path_on_another_drive_is_relative_to_none_of_this_one(path: str, relative: str) -> None:
+    assert relative_path(path, r"C:\ws", ntpath.relpath) == relative

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..system.folders import relative_path
 from ..workspace.npm_packages import OUTPUT_FOLDERS
 from ..workspace.repository import MANIFESTS, repository_of
 from .digest_store import UNKNOWN
@@ -54,7 +55,7 @@ class StartedOutput:
     def missing(self) -> str:
         """The first file of the package that the command starts and that does not exist; empty if there is none."""
         for path in self._package.started:
-            parts = os.path.relpath(path, self._package.root).split(os.sep)
+            parts = relative_path(path, self._package.root).split(os.sep)
             if not hidden_and_foreign(parts) and not os.path.exists(path):
                 return path
         return ""
@@ -130,7 +131,7 @@ def with_outputs(package: WatchedPackage, sources: Sources) -> Sources:
 def stale_output_text(package: WatchedPackage, output: list[str]) -> str:
     """Sentences that say why results may come from older code, and what to do; `output`: paths from the root."""
     runner = next((MANIFESTS[name] for name in MANIFESTS if os.path.isfile(os.path.join(package.root, name))), "")
-    started = (os.path.relpath(os.path.realpath(path), os.path.realpath(package.root)) for path in package.started)
+    started = (relative_path(os.path.realpath(path), os.path.realpath(package.root)) for path in package.started)
     path = next((path for path in started if path.replace(os.sep, "/") in output), output[0] if output else "it")
     return (
         f"{path} has not been rebuilt since its code changed. Build it; the next call then restarts the server. "
@@ -142,7 +143,7 @@ def started_output(package: WatchedPackage, sources: Sources) -> Sources:
     """The files of the output that the server's command starts; none if it starts sources, or nothing that is known."""
     root = os.path.realpath(package.root)
     paths = {path for start in package.started for path in _files(start, package, sources)}
-    files = {os.path.relpath(path, root).replace(os.sep, "/"): path for path in paths}
+    files = {relative_path(path, root).replace(os.sep, "/"): path for path in paths}
     return Sources(root, files, frozenset(map(os.path.dirname, paths)))
 
 

@@ -88,3 +88,11 @@ def _passwd_home() -> str:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:  # the user has no passwd entry, as in some containers
         return "/"
+
+
+def relative_path(path: str, start: str, relpath: Callable[[str, str], str] | None = None) -> str:
+    """The path from the folder `start`; on another drive of Windows, from where none leads there, `path` itself."""
+    try:
+        return (relpath or os.path.relpath)(path, start)
+    except ValueError:
+        return path

@@ -11,6 +11,7 @@ import sys
 from itertools import islice, pairwise
 
 from ..system.files import names_in
+from ..system.folders import relative_path
 from .config import split_command
 from .dotnet_project import projects_in
 from .git import repository
@@ -206,7 +207,7 @@ def _named_folders(command: Sequence[str], directory: str, top: str) -> Iterator
         path = os.path.realpath(os.path.join(directory, word))
         # What is to be built does not exist yet; a name that is no path leads to the working folder.
         folder = next(folder for folder in upwards(path) if os.path.isdir(folder))
-        installed = any(_is_installed(part) for part in os.path.relpath(folder, top).split(os.sep))
+        installed = any(map(_is_installed, relative_path(folder, top).split(os.sep)))
         if _is_within(folder, top) and not installed:
             yield folder
 

@@ -17,7 +17,7 @@ import os
 
 from ..issues import Issue, fatal, warning
 from ..system.files import FOREIGN, FileProblem, is_foreign, names_in, read_bytes, remove_file
-from ..system.folders import folders
+from ..system.folders import folders, relative_path
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import utc_now
 from ..system.state_files import name_for, read_state, sha256, write_state
@@ -231,13 +231,13 @@ def _package_kinds(directory: str, config: Config, budget: ReadBudget) -> Iterat
             yield from _package_kinds(directory, entry, budget)
     if config.server is not None and config.server.env_file is not None:
         check_owners((config.server.env_file,))
-        yield f"the variables of {_relative(config.server.env_file, directory)}"
+        yield f"the variables of {relative_path(config.server.env_file, directory)}"
     for named in dict.fromkeys((config.server_folder or directory, config.extension_path)):
         if named is None:
             continue
         root = os.path.realpath(named)
         if root != named:
-            yield f"the folder {_relative(named, directory)}, a link to {root}"
+            yield f"the folder {relative_path(named, directory)}, a link to {root}"
         names = names_in(root)
         programs = _programs(root, names)
         for name in names:
@@ -246,12 +246,12 @@ def _package_kinds(directory: str, config: Config, budget: ReadBudget) -> Iterat
                 check_owners((named, root, path))
                 if name.lower().endswith(PROJECTS) or name in programs:
                     check_owners(_build_files(root))
-                shown = _relative(path, directory)
+                shown = relative_path(path, directory)
                 yield f"the package of {shown}"
                 yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))
             if name == PACKAGE_JSON:
                 yield from (
-                    f"the script 'build' of {_relative(os.path.join(used, name), directory)}"
+                    f"the script 'build' of {relative_path(os.path.join(used, name), directory)}"
                     for used in _packages_to_build(root, directory, budget)
                 )
 
@@ -271,13 +271,6 @@ def _programs(root: str, names: list[str]) -> list[str]:
     from .dotnet_project import projects_in
 
     return projects_in(root, names)
-
-
-def _relative(path: str, directory: str) -> str:
-    try:
-        return os.path.relpath(path, directory)
-    except ValueError:  # it is on another drive
-        return path
 
 
 def _build_scripts(path: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ...system.folders import relative_path
 from ...workspace.dotnet_answers import SdkQuestions, stored_answers
 from ...workspace.dotnet_project import project_graph
 from ...workspace.paths import upwards
@@ -53,7 +54,7 @@ def find_dotnet(tree: SourceTree, project: str, repository: Repository, question
 
 
 def _add(tree: SourceTree, path: str) -> None:
-    relative = os.path.relpath(path, tree.root).replace(os.sep, "/")
+    relative = relative_path(path, tree.root).replace(os.sep, "/")
     if not os.path.isfile(path):
         tree.deciding.add(path)
     elif not tree.excludes(relative):

@@ -11,6 +11,7 @@ import os
 import posixpath
 from enum import Enum
 
+from ...system.folders import relative_path
 from ...workspace.config import PROJECTS
 from ...workspace.devtools_folder import ADDINS_FOLDER
 from ...workspace.dotnet_answers import question_verb
@@ -241,7 +242,7 @@ def _owner(path: str, folders: Collection[str]) -> str | None:
 
 def _merge(tree: SourceTree, part: SourceTree, root: str) -> None:
     for path in part.files.values():
-        tree.files.setdefault(os.path.relpath(path, root).replace(os.sep, "/"), path)
+        tree.files.setdefault(relative_path(path, root).replace(os.sep, "/"), path)
     tree.folders |= part.folders
     tree.deciding |= part.deciding
     tree.problems += part.problems

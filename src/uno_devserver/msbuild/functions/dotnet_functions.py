@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ...system.folders import relative_path
 from ..paths import WINDOWS, full_path, is_rooted
 from ..versions import parse_system
 from .calls import (
@@ -60,7 +61,7 @@ def _relative_path(call: FunctionCall, arguments: Sequence[FunctionValue]) -> st
     if not start or not path:
         raise FunctionFailed("a path is empty")
     folder = call.scope.folder
-    return os.path.relpath(full_path(path, folder), full_path(start, folder))
+    return relative_path(full_path(path, folder), full_path(start, folder))
 
 
 def _change_extension(_: FunctionCall, arguments: Sequence[FunctionValue]) -> str:

@@ -14,6 +14,7 @@ import hashlib
 import os
 
 from ....system.files import FileProblem
+from ....system.folders import relative_path
 from ....system.values import Value
 from ....workspace.npm_packages import TSCONFIGS
 from .disk import (
@@ -77,7 +78,7 @@ def _fill(tree: SourceTree, folder: str, files: list[str], disk: Disk) -> None:
     prefix = folder if folder.endswith("/") else f"{folder}/"
     for path in files:
         inside = path.startswith(prefix)
-        key = slashed(path[len(prefix) :] if inside else os.path.relpath(native(path), native(folder)))
+        key = slashed(path[len(prefix) :] if inside else relative_path(native(path), native(folder)))
         if not tree.excludes(key):
             tree.files[key] = native(path)
     tree.folders.update(map(native, disk.folders))
