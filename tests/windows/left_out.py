@@ -612,6 +612,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
         "proxy/lists/test_catalogue.py": ("test_a_folder_in_its_place_is_a_reason_and_no_error",),
         "proxy/upstream/test_command_launch.py": ("test_a_command_that_cannot_be_started_is_named_with_what_to_do",),
+        "proxy/scenarios/test_workspaces.py": ("test_a_folder_whose_name_is_no_text_is_a_workspace_too",),
         "proxy/workspace/test_decisions.py": ("test_a_root_whose_name_is_no_text_becomes_a_path",),
         "security/test_consent.py": ("test_a_name_cannot_repaint_the_question",),
         "security/test_hostile_package.py": ("test_names_that_no_package_has_are_refused_and_leave_nothing",),
