@@ -74,6 +74,7 @@ READ_ONLY = ("echo", "facts", "big")
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 WATCH_SECONDS = 0.005  # between two looks for a file
+LOCKED_BYTE = 1 << 30  # of the notes, on Windows: one that nobody reads
 GARBAGE = b'hello from a library\n\n\xff\xfe\x00 binary\n[1, 2]\n"text"\n{"jsonrpc": "2.0", "id"\n{"id": 1}\nnull\n'
 
 
@@ -188,8 +189,7 @@ class Server:
     def _read(self) -> None:
         for line in sys.stdin.buffer:
             if self._notes:
-                with open(os.path.join(self._notes, "received"), "ab") as stream:
-                    stream.write(line)
+                _append(os.path.join(self._notes, "received"), line)
             message = json.loads(line)
             if "shy" in self._manners and not self._era and message.get("method") != "initialize":
                 os.write(2, b"Error: expected initialize\n")
@@ -248,8 +248,7 @@ class Server:
 
     def _note(self, name: str, value: object) -> None:
         if self._notes:
-            with open(os.path.join(self._notes, name), "a", encoding="utf-8") as stream:
-                stream.write(f"{value}\n")
+            _append(os.path.join(self._notes, name), f"{value}\n".encode())
 
     def _starts(self) -> int:
         return len(Notes(Path(self._notes)).starts) if self._notes else 0
@@ -515,6 +514,22 @@ def _die(code: int) -> NoReturn:
         os._exit(code)
     os.kill(os.getpid(), -code)
     _stay()
+
+
+def _append(path: str, data: bytes) -> None:
+    """One write, so that servers beside each other can note into one file."""
+    with open(path, "ab") as stream:
+        if sys.platform == "win32":  # to append is to look for the end there, and then to write
+            import msvcrt
+
+            stream.seek(LOCKED_BYTE)
+            while True:
+                try:
+                    msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+                    break
+                except OSError:
+                    time.sleep(WATCH_SECONDS)
+        stream.write(data)  # closing it ends the lock
 
 
 def _stay() -> NoReturn:

@@ -97,7 +97,7 @@ def test_a_server_that_cannot_run_twice_serves_on_and_is_started_again_after_a_c
 ) -> None:
     server.say("one", "alone")
     client = hot(proxies)
-    client.wait(lambda: "no second server stands by" in client.stderr, "the failed standby is told")
+    wait_for(lambda: "no second server stands by" in client.stderr, "the failed standby is told")
     first = serving(client)
 
     os.kill(first, signal.SIGKILL)
