@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.machine import SLOWNESS
 from support.proxies import ERAS, Message, Proxies, ProxyClient
 from support.rpc_lines import text_of
 from support.scripted_http import served
@@ -17,7 +18,7 @@ from support.scripted_servers import ScriptedServer, text_result
 SOON_SECONDS = 1.0  # what is promised
 BUSY = 10.0  # how much longer it may take where other tests run at the same time
 LONG_SECONDS = 20.0  # for some times 64 MiB to come at all, on a busy machine
-SHOWN_SECONDS = 10.0  # within which health tells of what a server prints; a second, on an idle machine
+SHOWN_SECONDS = 10.0 * SLOWNESS  # within which health tells of what a server prints; a second, on an idle machine
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
