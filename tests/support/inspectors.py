@@ -21,6 +21,7 @@ from typing import Any, Self
 from support.bundled import BOTH, Reply, ask
 from support.proxies import MODERN, NEWEST_HANDSHAKE, PATIENCE, ProxyClient
 from support.waiting import wait_for
+from uno_devserver.system.files import read_bytes
 
 ADDRESS = re.compile(r"http://localhost:(\d+)/")
 URL = re.compile(r"http://((?:[0-9a-f]{20}\.)?localhost):(\d+)/\?code=([A-Za-z0-9_-]{32})")
@@ -150,7 +151,7 @@ def inspector_of(client: ProxyClient) -> InspectorClient:
     path = client.state / "proxies" / f"{client.pid}.json"
 
     def opened() -> InspectorClient | None:
-        status = json.loads(path.read_text()) if path.exists() else {}
+        status = json.loads(read_bytes(str(path))) if path.exists() else {}
         address = ADDRESS.fullmatch(str(status.get("inspector")))
         return InspectorClient(int(address[1]), status["inspectorToken"]) if address else None
 
