@@ -849,9 +849,6 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "It shows a defect of this program there that is known and not mended yet.": {
-        "proxy/scenarios/test_configured_server.py": (
-            "test_where_nobody_knows_what_the_config_names_nothing_is_started_until_it_is_mended",
-        ),
         "proxy/scenarios/test_unreadable_answers.py": (
             "test_what_is_no_message_is_shown_in_health_while_the_server_is_connected",
         ),

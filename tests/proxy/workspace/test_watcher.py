@@ -17,6 +17,7 @@ import pytest
 from support.files import write
 from uno_devserver.proxy.workspace import watcher as module
 from uno_devserver.proxy.workspace.watcher import Watcher, WatcherLimits, WatchScope, changed_files
+from uno_devserver.system.files import read_head
 from uno_devserver.system.folder_notifier import ADDED, DELETED, MODIFIED, folder_notifier
 from uno_devserver.workspace.resolver import resolve
 
@@ -149,6 +150,27 @@ def test_what_changed_after_the_workspace_was_looked_at_is_told(root: Path) -> N
     solution = write(root / "App.sln", "")
     told: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
 
+    watcher = Watcher(told.put, NOTIFIED)
+    watcher.observe(workspace, looked_at)
+
+    assert told.get(timeout=PATIENCE) == {str(solution)}
+    watcher.stop()
+
+
+def test_a_file_that_is_saved_while_it_is_read_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solution = write(root / "App.sln", "before")
+    workspace, looked_at = resolve(str(root)), time.time() + 0.1
+    while time.time() < looked_at:  # what was there before is older than the clock of the file system can tell
+        time.sleep(0.01)
+    told: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+
+    def save_and_read(path: str, limit: int) -> bytes:
+        monkeypatch.setattr(module, "read_head", read_head)
+        time.sleep(0.1)
+        solution.write_text("after", "utf-8")
+        return read_head(path, limit)
+
+    monkeypatch.setattr(module, "read_head", save_and_read)
     watcher = Watcher(told.put, NOTIFIED)
     watcher.observe(workspace, looked_at)
 

@@ -8,6 +8,7 @@ folders, `.devtools`, and those up to the root. A recursive watch would include 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -300,13 +301,21 @@ class WatchScope:
             if path.lower().endswith(PROJECT_EXTENSIONS):
                 self.files[path] = ()
                 return
-            content: Stamp = status.st_ctime_ns, status.st_size, status.st_ino
+            content: Stamp = _changed_at(status), status.st_size, status.st_ino
             small = status.st_size <= limit and S_ISREG(status.st_mode)
             if small and os.path.basename(path).lower() != ASSETS:
                 content = (hash(read_head(path, limit)),)
+                status = os.stat(
+                    path
+                )  # read last: else a file that is saved meanwhile would look old
         except (OSError, ValueError, FileProblem):
             return
-        self.files[path] = (status.st_ctime_ns, *content)
+        self.files[path] = (_changed_at(status), *content)
+
+
+def _changed_at(status: os.stat_result, platform: str = sys.platform) -> int:
+    """The time of the last change; on Windows, `st_ctime` is the time at which the file was made."""
+    return status.st_mtime_ns if platform == "win32" else status.st_ctime_ns
 
 
 def _may_hold(folder: str, name: str) -> bool:
