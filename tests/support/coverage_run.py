@@ -41,7 +41,8 @@ _WINDOWS = "calls of Windows, which have no meaning elsewhere; what decides is p
 REASONS = {
     "hotreload/die_with_parent.py": "a program of its own, for which Python starts without site packages, where "
     "nothing measures; the tests of `hotreload/client_app.py` see what it does",
-    "cli/terminal.py": _WINDOWS,
+    "protocol/client/pipe_lines.py": _WINDOWS,
+    "system/jobs.py": _WINDOWS,
     "system/locks.py": "the lock of Windows; and the disk that is full when a lock is taken has no room for figures",
     "system/pipe_clients.py": _WINDOWS,
 }
