@@ -67,9 +67,12 @@ class Owner:
         self.told: list[str] = []
         self.on_status: Callable[[], None] = lambda: None
         self.defect: Exception | None = None
+        self.refusal = ""  # why the user's agreement does not cover the code
         self.authority = LocalAuthority(
             packages,
-            BuildSettings(DigestStore(str(state), str(state.parent)), environ, str(state), limits=limits),
+            BuildSettings(
+                DigestStore(str(state), str(state.parent)), environ, str(state), lambda: self.refusal, limits
+            ),
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
@@ -139,6 +142,54 @@ def project(tmp_path: Path, programs: Path) -> Project:
 @pytest.fixture
 def python_server(tmp_path: Path) -> PythonServer:
     return PythonServer(tmp_path / "python")
+
+
+# What the user has not agreed to.
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_changed_code_is_neither_built_nor_started_before_the_user_agrees(project: Project, role: Role) -> None:
+    async with owner_of(project, role) as owner:
+        await owner.reload()
+        before, restarts = project.noted(), owner.restarts
+        project.save("two")
+        owner.refusal = "an add-in has been added"
+
+        refused = [await owner.reload() for _ in range(2)]
+        demanded = await owner.authority.check(owner.told.append, Demand.RESTART)
+        waits = owner.authority.news()
+        owner.refusal = ""
+        built = project.noted()
+        agreed = await owner.reload()
+
+        assert built == before
+        assert refused == [CheckResult(refusal="an add-in has been added")] * 2
+        assert (demanded, waits) == (refused[0], None)
+        assert (project.noted()[-1], owner.restarts) == ("end two", restarts + (role is Role.SERVER))
+        assert agreed.server_rebuilt or agreed.extension_rebuilt
+
+
+async def test_code_that_runs_needs_no_agreement_but_a_restart_of_it_does(python_server: PythonServer) -> None:
+    async with owner_of(python_server) as owner:
+        owner.refusal = "the user has not agreed to it"
+
+        assert await owner.check() == UNCHANGED
+        assert (await owner.authority.check(owner.told.append, Demand.RESTART)).refusal == owner.refusal
+        owner.authority.note_refusal(owner.refusal)
+        assert (await owner.check()).refusal == owner.refusal
+        owner.refusal = ""
+        assert await owner.check() == UNCHANGED
+
+
+async def test_a_restart_that_was_refused_is_due_again_after_the_agreement(python_server: PythonServer) -> None:
+    async with owner_of(python_server) as owner:
+        python_server.save("two")
+        owner.outcome = RestartResult(False, kept=True, refusal="an add-in has been added")
+        await owner.reload()
+        owner.outcome = RestartResult(True)
+
+        assert (await owner.reload()).restart_due
+        assert (owner.restarts, await owner.check()) == (2, UNCHANGED)
 
 
 # Stories: what happens, and what is found after it, step by step.

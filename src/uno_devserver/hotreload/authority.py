@@ -47,6 +47,8 @@ class CheckResult(Value):
     server_digest: str | None = None
     server_old_output: str | None = None  # sentences, if what is started was not built again after the code had changed
     client_problem: str | None = None  # why the client is not ready; None if it is, or if there is no client
+    # Why nothing was built or started: the user has not agreed to what has changed. The end of a sentence.
+    refusal: str | None = None
 
     @property
     def restart_due(self) -> bool:
@@ -87,6 +89,7 @@ class RestartResult(Value):
     kept: bool = False  # the old server still answers, because the new one did not start
     lists: str = ""  # the `ToolVerdict` on the new tools
     tools: ToolChanges | None = None  # known only in the process that owns the server
+    refusal: str = ""  # why the new code was not started: the user has not agreed to it; the end of a sentence
 
 
 class Authority(Protocol):

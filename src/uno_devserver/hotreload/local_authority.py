@@ -1,7 +1,8 @@
 """Checks, builds and restarts in the process that owns the upstream.
 
 Concurrent callers share one check and one restart; both continue if a caller is cancelled. Each change leads to one
-restart. A content counts as running only once a process that was started with it answers.
+restart. A content counts as running only once a process that was started with it answers. What the user has not agreed
+to is neither built nor started, and what runs goes on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..system.event_loop import Tasks, shielded
+from ..system.event_loop import Tasks, run_in_thread, shielded
 from ..system.log import log
 from .authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from .digest_store import UNKNOWN
@@ -57,6 +58,8 @@ class LocalAuthority:
         self._extension = by_role.get(Role.EXTENSION)
         self._server = by_role.get(Role.SERVER)
         self._packages = tuple(by_role.values())
+        self._refusal = settings.refusal
+        self._refused = ""  # why nothing may be built or started; as it was last known
         self._strategy = strategy
         self._restart = restart
         self._answers = answers
@@ -86,6 +89,8 @@ class LocalAuthority:
     # The protocol `Authority`.
 
     def news(self) -> bool | None:
+        if self._refused:  # the user may have agreed
+            return None
         news = [package.news() for package in self._packages]
         if True in news:
             return True
@@ -108,6 +113,8 @@ class LocalAuthority:
             if result.server_changed:
                 return result
             if demand is Demand.RESTART and self._server is not None:
+                if await self._is_refused():
+                    return result.replace(refusal=self._refused)
                 self._restart_demanded = True
                 self._history.restart_demanded(self._server.package.role)
                 return result.replace(server_changed=True, server_rebuilt=True)
@@ -142,6 +149,10 @@ class LocalAuthority:
             return RestartResult(False, str(error))
 
     # Events that the owner of the upstream reports.
+
+    def note_refusal(self, why: str) -> None:
+        """Note why the user's agreement does not cover the workspace as it is now; empty if it does."""
+        self._refused = why
 
     async def note_launch(
         self,
@@ -279,7 +290,10 @@ class LocalAuthority:
         begun, starts = time.monotonic(), self._start_events
         result = None
         try:
-            result = await self._check_server(await self._check_extension())
+            if self._refused and await self._is_refused():
+                result = CheckResult(refusal=self._refused)
+            else:
+                result = await self._check_server(await self._check_extension())
             if self._server is not None and self._server.output.stale_reason:
                 result = result.replace(server_old_output=self._server.output.stale_reason)
         except AuthorityProblem as error:
@@ -290,10 +304,17 @@ class LocalAuthority:
             self._history.checked(time.monotonic() - begun, result)
         return result
 
+    async def _is_refused(self) -> bool:
+        """Whether the user has not agreed to the workspace as it is now. Reads the disk, so few checks ask."""
+        self._refused = await run_in_thread(self._refusal)
+        return bool(self._refused)
+
     async def _check_extension(self) -> CheckResult:
         extension = self._extension
         if extension is None or not await extension.needs_making():
             return UNCHANGED
+        if await self._is_refused():
+            return CheckResult(refusal=self._refused)
         made = await extension.known_failure() or await self._make(extension)
         if made.error is not None:
             return CheckResult(extension_changed=True, extension_build_error=made.error)
@@ -336,6 +357,8 @@ class LocalAuthority:
         self._new_code_ready = False  # not earlier: if the check fails, code that is ready to be started stays ready
         if not needs_making:
             return result
+        if await self._is_refused():
+            return result.replace(refusal=self._refused)
         made = await server.known_failure() or await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
@@ -389,7 +412,10 @@ class LocalAuthority:
             await self._saves.wait(CLOSE_SECONDS)
         else:
             self._start_events += 1
-            self._server.start_failed(old_runs=result.kept)
+            if result.refusal:
+                self._server.starting = None  # it was not tried, so the check after the user's agreement finds it again
+            else:
+                self._server.start_failed(old_runs=result.kept)
         self.last_restart = result
         self._history.restarted(time.monotonic() - begun, result)
         return result

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"
 AGREE = "'uno-devserver trust' in the workspace"  # the command by which the user agrees
 NOT_AGREED = "the user has not agreed to it"
+STAYS = "; what runs stays"  # is added to the reason of a refusal where a server goes on as it is
 CONFIG_CHANGED = "its config was changed since the user agreed to it"
 BUILD = "the build of its projects"  # the code that MSBuild runs: project files, and packages inside the workspace
 # The files that describe a package, and the scripts in the first of them that build it.
@@ -111,7 +112,7 @@ def not_run(what: str, why: str = NOT_AGREED, *, nothing_else: bool = False, rem
 
 
 def not_reloaded(why: str) -> str:
-    """The message to clients whose server keeps its old code, because the workspace is not trusted any more."""
+    """The message to clients whose server goes on as it is, because the workspace is not trusted any more."""
     return f"New code is not loaded: {why}. What runs stays until the user runs {AGREE}."
 
 

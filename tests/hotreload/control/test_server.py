@@ -50,7 +50,14 @@ RESTARTED = RestartResult(False, "It does not start.", ("boom",), True, "same")
         (
             "readyToRestart",
             None,
-            {"ok": False, "problem": "It does not start.", "lastLines": ["boom"], "kept": True, "lists": "same"},
+            {
+                "ok": False,
+                "problem": "It does not start.",
+                "lastLines": ["boom"],
+                "kept": True,
+                "lists": "same",
+                "refusal": "",
+            },
         ),
         ("openInspector", None, {"url": "http://localhost:6274/"}),
         ("openInspector", {"port": 7000}, {"url": "http://localhost:7000/"}),

@@ -1064,18 +1064,35 @@ async def test_a_tool_that_a_reload_has_removed_is_told_with_its_new_name() -> N
 
 
 async def test_results_of_code_that_the_user_has_not_agreed_to_replace_say_so() -> None:
-    stage = Stage(news=False)
-    stage.queue.agreement_lost("the config has changed")
+    stage = Stage()
 
     runs = await stage.calls(2)
+    await stage.checked(CheckResult(refusal="the config has changed"))
     await finish(*runs)
-    asked = await refresh(stage)
-    await stage.checked(UNCHANGED)
 
     assert [run.noted for run in runs] == [{"state": "notAgreed", "run": True}] * 2
+    assert text_of(runs[0].task.result()).count("the config has changed") == 1
     assert "uno-devserver trust" in text_of(runs[0].task.result())
-    assert asked.result() is True
     assert stage.queue.notes.failing is not None
+
+    run = await stage.batch(UNCHANGED)
+    await finish(run)
+
+    assert run.noted is None, "the user has agreed, or the change was taken back"
+    assert stage.queue.notes.failing is None
+
+
+async def test_a_restart_that_was_refused_is_told_as_a_missing_agreement() -> None:
+    stage = Stage()
+    refused = await stage.batch(CHANGED)
+    await stage.restarted(RestartResult(False, kept=True, refusal="an add-in has been added"))
+
+    run = await stage.batch(CheckResult(refusal="an add-in has been added"))
+    await finish(run)
+
+    assert not refused.began
+    assert run.noted == {"state": "notAgreed", "run": True}
+    assert "did not start" not in text_of(run.task.result())
 
 
 # Requests that are no calls.

@@ -510,6 +510,16 @@ class RepairWorld:
         setattr(self, what, getattr(self, what) + 1)
 
 
+async def test_a_host_that_runs_is_not_started_again_with_code_that_the_user_has_not_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+
+    world.controller._repair(EDITED, trusted=False)
+
+    assert world.restarts == 0
+
+
 @pytest.mark.parametrize(
     ("facts", "sources", "restarts"),
     [
@@ -526,7 +536,7 @@ async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lack
 ) -> None:
     world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, **facts)
 
-    world.controller._repair(sources)
+    world.controller._repair(sources, trusted=True)
 
     assert world.done == (restarts, 0, 0)
 
@@ -538,7 +548,7 @@ async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs
     world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
     world.watched = True
 
-    world.controller._repair(EDITED)
+    world.controller._repair(EDITED, trusted=True)
 
     assert world.done == (0, 0, 0)
     assert world.reloads == 1
@@ -550,7 +560,7 @@ async def test_where_nothing_works_any_file_is_worth_an_attempt(
 ) -> None:
     world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
 
-    world.controller._repair(sources)
+    world.controller._repair(sources, trusted=True)
 
     assert world.done == (0, 1, 0)
 
@@ -563,8 +573,8 @@ async def test_what_is_saved_too_early_is_remembered_once(
     world.rest = 0.01
     before = timers()
 
-    world.controller._repair(EDITED)
-    world.controller._repair(EDITED)
+    world.controller._repair(EDITED, trusted=True)
+    world.controller._repair(EDITED, trusted=True)
 
     assert world.done == (0, 0, 0)
     assert timers() == before + 1
@@ -575,7 +585,7 @@ async def test_at_the_end_nothing_is_remembered(tmp_path: Path, monkeypatch: pyt
     world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.rest = 60.0
     before = timers()
-    world.controller._repair(EDITED)
+    world.controller._repair(EDITED, trusted=True)
     assert timers() == before + 1
 
     world.controller.close()

@@ -38,6 +38,7 @@ _OPTIONAL_MEMBERS = {
     "mcpDigest": "server_digest",
     "mcpOldOutput": "server_old_output",
     "extClientProblem": "client_problem",
+    "refusal": "refusal",
 }
 
 
@@ -70,6 +71,7 @@ def restart_json(result: RestartResult) -> dict[str, Any]:
         "lastLines": list(result.last_lines),
         "kept": result.kept,
         "lists": result.lists,
+        "refusal": result.refusal,
     }
 
 
@@ -81,6 +83,7 @@ def restart_of(document: Mapping[str, Any]) -> RestartResult:
         tuple(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else (),
         document.get("kept") is True,
         _text(document.get("lists")),
+        refusal=_text(document.get("refusal")),
     )
 
 

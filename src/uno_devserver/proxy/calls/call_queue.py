@@ -224,11 +224,6 @@ class CallQueue:
         self._paused = False
         self._advance()
 
-    def agreement_lost(self, why: str) -> None:
-        """Add a note to each result from now on: the user has not agreed to what has changed (`why`)."""
-        self.notes.agreement_lost(self.name, why)
-        self._advance()
-
     def close(self) -> None:
         """Stop checking the code and run every waiting call. A restart that has begun is completed."""
         self._closed = True
@@ -454,9 +449,11 @@ class CallQueue:
                 note = messages.build_failed(self.name, output, serves=self._serves())
                 self._answer(trigger, [note, *about_extension])
                 return
+        elif result.refusal is not None:
+            notes.not_agreed(result.refusal)
         elif result.server_digest is not None:
             notes.not_started(self.name, serves=self._serves())
-        elif notes.failure is None or notes.failure.state is not ReloadState.NOT_AGREED:
+        else:
             notes.code_runs()
             if result.server_old_output is not None:
                 notes.not_built_again(self.name, result.server_old_output)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import Demand
+from ...workspace.trust import not_reloaded
 from ..health.upstream_issues import TRY_AGAIN
 from ..lists.tool_changes import compare_tools, entries_of, renamed_tools
 from ..own_tools import HEALTH, STATUS
@@ -74,7 +75,7 @@ class McpStatus:
         unnamed = UNNAMED if facts.options.server is None else facts.upstream_name
         name, failing = (queue.name, queue.notes.failing) if queue else (unnamed, None)
         off = facts.hot_reload_off if facts.hot_reload is None else None
-        not_reloaded = [f"Hot reload is off, because {off}."] if off else []
+        not_reloaded = [f"Hot reload is off, because {off}."] if off and failing is None else []
         if is_ready:
             remarks = list(self._changed_tools())
             replaced = replaced if queue is first_queue else 0
@@ -178,10 +179,7 @@ def ready(
     sentences = [*remarks, *missing]
     states = [ReloadState.READY, *([ReloadState.RELOADED] if restarted else [])]
     if failing and failing[0] is ReloadState.NOT_AGREED:
-        sentences.append(
-            f"But the server still runs what the user last agreed to: {failing[1]}. "
-            "Newer code and settings are used when the user has run 'uno-devserver trust'."
-        )
+        sentences.append(not_reloaded(failing[1]))
     elif failing and failing[0] is ReloadState.OLD_OUTPUT:
         sentences.append(f"But what answers may be older than its present code: {failing[1]}")
     elif failing:

@@ -16,6 +16,7 @@ import msgspec
 
 from ...protocol.jsonrpc import shown
 from ...system.values import Value
+from ...workspace.trust import not_reloaded
 from ..own_tools import STATUS
 
 if TYPE_CHECKING:
@@ -145,12 +146,9 @@ def _of_old_code(state: ReloadState, name: str, why: str) -> ReloadNote:
     return ReloadNote(state, f"Note: the old code of {name} gave this result. {why}")
 
 
-def not_agreed(name: str) -> ReloadNote:
-    return ReloadNote(
-        ReloadState.NOT_AGREED,
-        f"Note: {name} gave this result with the settings and the code to which the user agreed last. They have "
-        "changed, and newer ones are used when the user has run 'uno-devserver trust'.",
-    )
+def not_agreed(why: str) -> ReloadNote:
+    """`why`: the end of a sentence."""
+    return ReloadNote(ReloadState.NOT_AGREED, f"Note: {not_reloaded(why)}")
 
 
 def unchecked(name: str) -> ReloadNote:
@@ -282,6 +280,9 @@ class ResultNotes:
         """Record the outcome of a restart; `lost_memory`: whether the process that it has replaced had answered."""
         self._drop_failed_start()
         self.restart_begins()
+        if outcome.refusal:
+            self.not_agreed(outcome.refusal)
+            return
         if not outcome.ok:
             self.pending.append(not_replaced(name, outcome))
             self.failure = still_not_started(name) if outcome.kept else None
@@ -302,9 +303,9 @@ class ResultNotes:
         """Record that what is started was not built after its code had changed; `why` are sentences."""
         self.failure, self.reason = old_output(name, why), why
 
-    def agreement_lost(self, name: str, why: str) -> None:
+    def not_agreed(self, why: str) -> None:
         """Record that the user has not agreed to the present config or code; `why` is the end of a sentence."""
-        self.failure, self.reason = not_agreed(name), why
+        self.failure, self.reason = not_agreed(why), why
 
     def extension_notes(self, result: CheckResult) -> list[ReloadNote]:
         output, before = result.extension_build_error, self.extension_error

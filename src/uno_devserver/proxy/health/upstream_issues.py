@@ -206,12 +206,13 @@ def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
 
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """The warning that code is not run. If nothing else can be served, the start fails with an issue of its own."""
-    from ...workspace.trust import not_run
+    from ...workspace.trust import STAYS, not_run
 
+    new = "New code" if facts.refusal.endswith(STAYS) else "Code"
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
     is_command = facts.upstream is not None and facts.upstream.kind is HostKind.COMMAND
     code = "the commands of its config" if is_command else f"{ADDINS}, packages in it, or its build"
-    return not_run(f"Code of the workspace {folder} ({code})", facts.refusal)
+    return not_run(f"{new} of the workspace {folder} ({code})", facts.refusal)
 
 
 def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:

@@ -15,7 +15,7 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
+from ...hotreload.authority import AuthorityProblem, RestartResult
 from ...hotreload.control.messages import NO_ANSWER
 from ...hotreload.digest_store import UNKNOWN, DigestStore
 from ...instances.host_kind import HostKind
@@ -28,7 +28,7 @@ from ...system.processes import process_started
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.server_command import server_name
-from ...workspace.trust import is_trusted, not_reloaded, refusal
+from ...workspace.trust import STAYS, is_trusted, not_reloaded, refusal
 from ..state import ConnectionState
 from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
@@ -101,6 +101,7 @@ class Reloader:
         self._queue: CallQueue | None = None
         self._restarter: Restarter | None = None
         self._was_current = True  # whether what is on disk was the running code when the plan changed
+        self._refused = False  # whether the user has not agreed to the present config and code
         self._restarting = False  # whether we restart the upstream at this moment
         self._plan_waits = False  # whether the plan has changed while the authority restarts the upstream
         self._start_failed = keeper.state is DEGRADED  # whether the upstream failed since the code was last checked
@@ -119,7 +120,7 @@ class Reloader:
 
     def status(self) -> Mapping[str, object] | None:
         """The status for the health report; None if hot reload is off. Safe from any thread."""
-        if self._plan is None or self._queue is None:
+        if self._plan is None or self._queue is None or self._refused:
             return None
         own = self._own
         return {"owner": False} if own is None else own.status()
@@ -204,7 +205,11 @@ class Reloader:
             if plan != self._plan and self._own is not None and self._own.restarting:
                 self._plan_waits = True  # to close the authority now would end its restart
                 return
-            await self._follow(plan, off)
+            if plan != self._plan:
+                await self._change_plan(plan)
+                self._publish_status()
+            await self._follow_agreement()
+            off = NOT_TRUSTED if self._refused else off
             if self._options.command and (off != NO_CONFIG or self._next_update is not None):
                 self._cancel_next_update()
                 self._next_update = self._loop.call_later(LIMITS.config_seconds, self.update)
@@ -219,25 +224,21 @@ class Reloader:
             if self._start_failed and self.reload():
                 self._start_failed = False
 
-    async def _follow(self, plan: WatchedCode | None, off: str | None) -> None:
-        """Change to the plan, or without one run calls directly. A lost agreement keeps the queue, which tells it."""
-        before = self._plan
-        if plan != before:
-            await self._change_plan(plan)
-            if before is not None and off == NOT_TRUSTED:
-                await self._tell_agreement_lost(before)
-            self._publish_status()
-        elif plan is None and off != NOT_TRUSTED:
-            self._close_queue()
+    async def _follow_agreement(self) -> None:
+        """Learn, for our authority too, whether the user has agreed to the present config and code.
 
-    async def _tell_agreement_lost(self, before: WatchedCode) -> None:
-        """Tell with each result that the user has not agreed to later changes, and for a typed command also at once."""
-        why = await run_in_thread(lambda: refusal(folders().state, before.folder))
-        self._queue = self._open_queue(FrozenCode(why), before)
-        self._queue.agreement_lost(why)
-        if self._options.command:  # of a workspace, its controller tells this
+        For a typed command, clients are told at once; for a workspace, its controller does that.
+        """
+        plan = self._plan
+        why = await run_in_thread(lambda: self._refusal(plan)) if plan is not None else ""
+        if self._own is not None:
+            self._own.note_refusal(why)
+        if bool(why) != self._refused:
+            self._refused = bool(why)
+            self._publish_status()
+        if why and self._options.command and self._state.facts.trusted is not False:
             self._keeper.announcements.say("warning", not_reloaded(why))
-            self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
+            self._state.learn(trusted=False, refusal=why + STAYS)
 
     async def _change_plan(self, plan: WatchedCode | None) -> None:
         if self._own is not None and self._plan is not None:  # the running code stays the same
@@ -372,7 +373,8 @@ class Reloader:
     # Restarts by us.
 
     async def _restart(self) -> RestartResult:
-        assert self._plan is not None
+        plan = self._plan
+        assert plan is not None
         assert self._queue is not None
         assert self._own is not None
         if self._restarter is None:
@@ -382,7 +384,11 @@ class Reloader:
         self._restarting = True
         try:
             return await self._restarter.restart(
-                self._plan.config.hot_reload, self._queue, self._channel, new_code=self._own.starts_new_code
+                plan.config.hot_reload,
+                self._queue,
+                self._channel,
+                new_code=self._own.starts_new_code,
+                refusal=lambda: self._refusal(plan),
             )
         finally:
             self._restarting = False
@@ -407,24 +413,6 @@ class Reloader:
         connects = outcome.ok and self._keeper.started and not self._connected
         if self._queue is not None and not connects:
             self._queue.resume(outcome)
-
-
-class FrozenCode:
-    """The authority over code to which the user has not agreed: it is neither read, built nor started."""
-
-    def __init__(self, why: str) -> None:
-        self._refusal = f"The server is not restarted: {why}."
-
-    def news(self) -> bool:
-        return False
-
-    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:  # noqa: ARG002
-        if demand is Demand.RESTART:
-            raise AuthorityProblem(self._refusal)
-        return UNCHANGED
-
-    async def ready_to_restart(self) -> RestartResult:
-        return RestartResult(False, self._refusal, kept=True)
 
 
 def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:

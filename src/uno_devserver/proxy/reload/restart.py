@@ -41,17 +41,27 @@ class Restarter:
         self._one_at_a_time = asyncio.Lock()
 
     async def restart(
-        self, hot_reload: HotReloadSettings, queue: CallQueue, channel: ControlServer | None, *, new_code: bool
+        self,
+        hot_reload: HotReloadSettings,
+        queue: CallQueue,
+        channel: ControlServer | None,
+        *,
+        new_code: bool,
+        refusal: Callable[[], str],
     ) -> RestartResult:
         """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it.
 
-        `new_code`: no server has answered with it yet.
+        `new_code`: no server has answered with it yet. `refusal`: why the user's agreement does not cover what would
+        be started; it is asked last of all, because the calls may have taken long.
         """
         swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was interrupted.")
         try:
             await queue.pause(hold=swaps, finish=not (swaps and self._can_swap))
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
+            if why := await run_in_thread(refusal):
+                outcome = RestartResult(False, kept=self._keeper.state is CONNECTED, refusal=why)
+                return outcome
             delay = hot_reload.restart_delay_ms / 1000
             outcome = await (self.swap(new_code=new_code) if swaps else self.renew(delay, new_code=new_code))
             if outcome.ok:

@@ -53,7 +53,8 @@ def find_watched_code(
 
     Where no agreed config names the code of a typed command, `--watch` is the user's word for that of its package.
     `workspace`: None if the upstream does not depend on one; then a config near the command names its code.
-    `before`: the last result, which is kept while the config cannot be read because it is being written.
+    `before`: the last result, which is kept while the user has not agreed to what has changed since, and while the
+    config cannot be read because it is being written.
     `untrusted`: ignore whether the user trusts the workspace, for a caller that only reads the code.
     """
     found = _configured_code(options, workspace, environ, before, untrusted=untrusted and not options.watch)
@@ -95,16 +96,16 @@ def _configured_code(
             return NO_CONFIG
         folder = os.path.dirname(os.path.dirname(path))
     from ...workspace.config import read_config
-    from ...workspace.trust import is_trusted, was_trusted
+    from ...workspace.trust import is_trusted
 
     trusted = is_trusted(environ, folder)
     config = read_config(path, options.server if workspace is not None else None)
     if trusted and not is_trusted(environ, folder):  # the config was saved while it was read
         trusted, config = False, read_config(path, config.name)
+    if before is not None and before.folder == folder and not (config.readable and (trusted or options.watch)):
+        return before
     if config.connects_only and not options.command:
         return BEHIND_URL
-    if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
-        return before
     packages = packages_of(folder, config, typed=options.command, directory=options.directory)
     if not packages:
         return NO_CODE if config.name is None else f"{config.section} says by no root or cwd where its code is"

@@ -22,7 +22,7 @@ from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import AS_BEFORE, ToolFilter, read_config
-from ...workspace.trust import agreement_path, is_trusted, not_reloaded, refusal
+from ...workspace.trust import STAYS, agreement_path, is_trusted, not_reloaded, refusal
 from ..health.status_file import status_of
 from ..health.upstream_issues import upstream_issues
 from ..state import ConnectionState
@@ -61,7 +61,6 @@ class WorkspaceLimits(Value):
 
 
 DEFAULT_LIMITS = WorkspaceLimits()
-SERVER_STAYS = "; what runs stays until its next start"
 CONNECTED = ConnectionState.CONNECTED
 
 
@@ -98,6 +97,7 @@ class WorkspaceController:
         self._reload_code = reload_code
         self._limits = limits
         self._issues: tuple[Issue, ...] = ()
+        self._restart_waits = False  # for the user's agreement to what the workspace has become
         self._config = read_config(decisions.workspace.config)
         if self._config.tools != ToolFilter() and is_trusted(os.environ, decisions.workspace.working_directory):
             publisher.restrict(self._config.tools)
@@ -191,7 +191,7 @@ class WorkspaceController:
 
     async def _carry_out(self, operation: Callable[..., Decision]) -> Decision:
         async with self._deciding:
-            resolved_at, started = time.time(), self._keeper.started
+            resolved_at, started, before = time.time(), self._keeper.started, self.workspace.working_directory
             view = await run_in_thread(lambda: view_disk(operation(started=started), self._publisher))
             decision, self._config = view.decision, effective_config(self._config, view.config)
             self._state.workspace = decision.workspace
@@ -201,6 +201,8 @@ class WorkspaceController:
             if not view.refusal and view.config.readable:
                 self._publisher.restrict(view.config.tools)
             due = decision.transition
+            if due is Transition.RESTART and self._keeps_running(before, view):
+                due, self._restart_waits = Transition.REFRESH, True
             if due in (Transition.START, Transition.RESTART):
                 self._announce_workspace()
                 self._start()
@@ -213,6 +215,12 @@ class WorkspaceController:
         self._on_change()
         return decision
 
+    def _keeps_running(self, before: str, view: DiskView) -> bool:
+        """Whether files of the folder, to which the user has not agreed, would stop code to which the user has."""
+        decision, upstream = view.decision, self._upstream
+        same = decision.result is None and decision.workspace.working_directory == before
+        return same and bool(view.refusal and upstream and upstream.trusted) and self._keeper.state is CONNECTED
+
     async def _refresh(self, view: DiskView) -> None:
         """Handle changed files of the same workspace. Only code that the user trusts now replaces the running code."""
         upstream, trusted = self._upstream, not view.refusal
@@ -220,7 +228,8 @@ class WorkspaceController:
             self._start()
             return
         if upstream is not None:
-            outdated = is_outdated(upstream, view.config) or await has_new_variables(upstream, self._forwarding)
+            outdated = self._restart_waits or is_outdated(upstream, view.config)
+            outdated = outdated or await has_new_variables(upstream, self._forwarding)
             if outdated and trusted:
                 if self._keeper.state is CONNECTED:
                     await self._let_calls_finish()
@@ -236,8 +245,8 @@ class WorkspaceController:
             elif not trusted and upstream.trusted is not False and (upstream.trusted or outdated):
                 if self._state.facts.trusted is not False:
                     self._announcements.say("warning", not_reloaded(view.refusal))
-                self._state.learn(trusted=False, refusal=view.refusal + SERVER_STAYS)
-        self._repair(view.sources)
+                self._state.learn(trusted=False, refusal=view.refusal + STAYS)
+        self._repair(view.sources, trusted=trusted)
         await self._tell_projects(trusted=trusted)
 
     async def _tell_projects(self, *, trusted: bool) -> None:
@@ -260,7 +269,7 @@ class WorkspaceController:
         except TimeoutError:
             pass
 
-    def _repair(self, sources: int) -> None:
+    def _repair(self, sources: int, *, trusted: bool) -> None:
         """Restart a Host after a save that may fix it, if it does not work or lacks an add-in.
 
         A Host with all its add-ins is left alone: the next call loads newer code. `sources` is the present key of the
@@ -268,7 +277,7 @@ class WorkspaceController:
         """
         keeper = self._keeper
         connected = keeper.state is CONNECTED
-        if connected and not (lacks_addins(self._state.facts) and self._differ(sources)):
+        if connected and not (trusted and lacks_addins(self._state.facts) and self._differ(sources)):
             return
         if rest := keeper.retry_due_in():
             if self._repair_later is not None:
@@ -286,6 +295,7 @@ class WorkspaceController:
         return isinstance(upstream, HostUpstream) and upstream.sources not in (None, sources)
 
     def _start(self) -> None:
+        self._restart_waits = False
         serves = has_main_server(self._options, self.workspace)
         if serves != self._state.facts.serves:
             self._state.learn(serves=serves)
@@ -374,7 +384,7 @@ class WorkspaceController:
         folder = self.workspace.working_directory
         sources = await run_in_thread(lambda: sources_key(folder))
         if self._differ(sources):
-            self._repair(sources)
+            self._repair(sources, trusted=await run_in_thread(lambda: is_trusted(os.environ, folder)))
 
     # The disk.
 
