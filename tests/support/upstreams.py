@@ -121,6 +121,10 @@ class ScriptedRunning(RunningUpstream):
     async def stop(self, *, patient: bool = False) -> None:
         self.stops += 1
 
+    def lacking(self, folder: str, environ: Mapping[str, str]) -> list[str]:
+        """The add-ins of the workspace that it has not been told; a Host is asked this."""
+        return []
+
     def die(self, reason: str = "it ended with exit code 3") -> None:
         self.gone.set_result(Ending(reason, 3, ("its last line",)))
 

@@ -13,7 +13,7 @@ from ..discovery.discover import DiscoveryRequest, discover
 from ..instances.csproj_user import knowing, projects_without
 from ..instances.health import HealthFacts, HealthStatus, health, judged, started_before
 from ..instances.host_kind import HostKind
-from ..instances.host_program import restored_since
+from ..instances.host_program import not_told, restored_since
 from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
 from ..instances.start import failed_start
@@ -240,8 +240,7 @@ def _with_addins_not_run(report: HealthReport, server: RegisteredServer, proxies
     if is_trusted(os.environ, folder):
         if server.log_file is None:  # another program launched it, with the add-ins of its choice
             return report
-        message = f"The Host was started without {names}."
-        issue = warning("AddInNotLoaded", message, BY_PROXY if reloads else "")
+        issue = not_told(missing, BY_PROXY if reloads else "")
     else:
         issue = not_run(names, refusal(folders().state, folder), remediation="" if reloads else AGREE_AND_RESTART)
     return judged(report.facts, (*report.issues, issue))

@@ -187,13 +187,32 @@ def restored_since(
 
     There are none if somebody has chosen what this Host loads, or if it has died with its add-ins.
     """
-    chosen = server.names_addins or server.left_out is not None or server.log_file is None
-    if chosen:
+    if _is_chosen(server):
         return []
     trusted = _is_trusted(discovery.workspace.working_directory, environ)
     may_run = [path for path in discovery.addins.for_host if trusted or is_of_the_user(path, environ)]
     missing = host.lacks(may_run)
     return list(dict.fromkeys(addin.package for addin in discovery.addins.found if addin.path in missing))
+
+
+def written_since(server: RegisteredServer, host: Probe, folder: str, environ: Mapping[str, str]) -> list[str]:
+    """The Python add-ins of a workspace that a running bundled Host was not told, because they came after its start.
+
+    There are none if somebody has chosen what this Host loads, or if the user has not agreed to them.
+    """
+    if _is_chosen(server) or not host.connected or not (missing := host.lacks(workspace_addins(folder))):
+        return []
+    return missing if _is_trusted(folder, environ) else []
+
+
+def not_told(addins: Sequence[str], remediation: str = "") -> Issue:
+    """The issue that a Host runs without these Python add-ins."""
+    return warning("AddInNotLoaded", f"The Host was started without {', '.join(addins)}.", remediation)
+
+
+def _is_chosen(server: RegisteredServer) -> bool:
+    """Whether a launcher, or the death of the Host before, has decided what it loads, and not the workspace."""
+    return server.names_addins or server.left_out is not None or server.log_file is None
 
 
 def is_of_the_user(path: str, environ: Mapping[str, str]) -> bool:

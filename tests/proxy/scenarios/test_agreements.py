@@ -218,3 +218,40 @@ def test_a_global_json_that_appears_lets_the_host_run_until_the_user_agrees(aske
     workspace.machine.run("trust")
     client.wait_health(lambda report: report["hostProcessId"] not in (process, None), "restarted for the workspace")
     client.wait(lambda: client.call("greet") == "one", "serving again")
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["after the proxy", "before the proxy"])
+def test_an_addin_that_came_after_the_users_host_is_loaded_when_the_user_agrees(asked: Proxies, *, late: bool) -> None:
+    # given a Host of the user, without add-ins
+    machine = asked.machine
+    (machine.workspace / ".devtools" / "addins").mkdir(parents=True)
+    machine.run("start")
+    try:
+        client = asked.connected() if late else None
+
+        # when one is written, and the user agrees to it
+        Greeters(machine)
+
+        # then the proxy has the Host load it, and nobody is told to do anything
+        client = client or asked.connected()
+        client.wait(lambda: "greet" in client.tools(), "offering the tool")
+        client.wait(lambda: client.call("greet") == "one", "serving")
+        client.wait_health(lambda report: not report["issues"], "well")
+        assert machine.run("health").exit_code == 0
+    finally:
+        machine.run("stop")
+
+
+def test_without_hot_reload_an_agent_is_told_of_the_addin_that_the_users_host_lacks(asked: Proxies) -> None:
+    machine = asked.machine
+    write(machine.workspace / ".devtools" / "host.config.jsonc", '{"hotReload": {"enabled": false}}')
+    machine.run("start")
+    try:
+        Greeters(machine)
+        report = asked.connected().wait_health(lambda report: "AddInNotLoaded" in str(report["issues"]), "aware of it")
+        [issue] = report["issues"]
+        [by_command] = machine.run("health", "--json").json["issues"]
+        assert (issue["code"], issue["remediation"]) == ("AddInNotLoaded", "Run 'uno-devserver start --restart'.")
+        assert issue == by_command
+    finally:
+        machine.run("stop")

@@ -51,6 +51,7 @@ PROXY_STEPS = {
 ADDIN_STEPS = {
     "AddInLoadFailed": f"Fix or update the add-in, and save it. {BY_ITSELF}",
     "AddInsLeftOut": f"Fix the add-in at fault. {BY_ITSELF}",
+    "AddInNotLoaded": "Call mcpRestart, which loads it.",
 }
 
 
@@ -86,7 +87,7 @@ def with_addin_step(issue: Issue) -> Issue:
 
     A .NET add-in has, because saving it would not help. The usual step may name the log besides.
     """
-    has_own = issue.code == "AddInLoadFailed" and not issue.remediation.startswith(REMEDIES[issue.code])
+    has_own = issue.code in ADDIN_STEPS and not issue.remediation.startswith(REMEDIES[issue.code])
     return issue if has_own else issue.replace(remediation=ADDIN_STEPS.get(issue.code, issue.remediation))
 
 

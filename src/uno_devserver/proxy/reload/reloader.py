@@ -104,7 +104,8 @@ class Reloader:
         self._refused = False  # whether the user has not agreed to the present config and code
         self._restarting = False  # whether we restart the upstream at this moment
         self._plan_waits = False  # whether the plan has changed while the authority restarts the upstream
-        self._start_failed = keeper.state is DEGRADED  # whether the upstream failed since the code was last checked
+        # Whether to check the code without waiting for a call: the upstream failed since the last check, or lacks code.
+        self._check_due = keeper.state is DEGRADED
         self._owners_restarts = 0  # how often the owner had restarted the Host when we were last connected
         self._state.follow_reloader(self)
 
@@ -175,7 +176,9 @@ class Reloader:
         """A start has succeeded, or failed for good."""
         if self._own is not None and not self._restarting:
             self._report_start(self._own)
-            self._start_failed = self._keeper.state is DEGRADED
+            self._check_due = self._keeper.state is DEGRADED
+        if self._connected and self._state.facts.hot_reload_off == NOT_YET:
+            self._state.learn(hot_reload_off=None)  # the update below finds out
         if self._queue is not None and self._connected:
             self._queue.hold()
             if self._plan is not None:
@@ -221,8 +224,8 @@ class Reloader:
                 lists_follow = self._keeper.started and not self._connected
                 self._keeper.publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
             # Its code may never have been built, and a server without tools gets no call that would check for new code.
-            if self._start_failed and self.reload():
-                self._start_failed = False
+            if self._check_due and self.reload():
+                self._check_due = False
 
     async def _follow_agreement(self) -> None:
         """Learn, for our authority too, whether the user has agreed to the present config and code.
@@ -336,6 +339,12 @@ class Reloader:
         # Compare only after the code was read, so that a save in between is noticed.
         if launched is not None and await run_in_thread(lambda: sources_key(plan.folder)) != launched:
             await own.note_launch(running=UNKNOWN)
+        running = self._keeper.running
+        if isinstance(running, HostProcess) and await run_in_thread(
+            lambda: bool(running.lacking(plan.folder, os.environ))
+        ):
+            await own.note_launch(running=UNKNOWN)
+            self._check_due = True
         if self._keeper.state in (CONNECTED, DEGRADED):
             self._report_start(own)
 

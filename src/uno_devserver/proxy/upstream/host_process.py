@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...instances.child_process import TAIL_BYTES, last_lines, previous_path
 from ...instances.host_kind import HostKind
+from ...instances.host_program import written_since
 from ...instances.launch import MCP_PATH
 from ...instances.local_http import Loopback
 from ...instances.probe import Probe, probe
@@ -26,6 +27,8 @@ from ...system.values import Value
 from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...instances.launch import RunningHost
     from ...protocol.client.connection import Connection, Peer
 
@@ -75,6 +78,14 @@ class HostProcess(RunningUpstream):
     def probe(self) -> Probe:
         """The Host's report about itself. Blocks, for a few seconds at most."""
         return probe(RegisteredServer(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
+
+    def lacking(self, folder: str, environ: Mapping[str, str]) -> list[str]:
+        """The workspace's Python add-ins that came after the start of a bundled Host without an owner. Blocks."""
+        if self.owned or self.kind is not HostKind.BUNDLED:
+            return []
+        running = scan_registry(self._registry, removing=False).running
+        server = next((server for server in running if server.process_id == self.process_id), None)
+        return written_since(server, self.probe(), folder, environ) if server is not None else []
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         # Another user may have taken the port of a Host that has ended.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...instances.health import started_before
 from ...instances.host_kind import HostKind
-from ...instances.host_program import restored_since
+from ...instances.host_program import not_told, restored_since, written_since
 from ...instances.workspace_servers import active_servers
 from ...system.event_loop import Tasks, in_loop, run_in_thread, shielded
 from ...system.folders import folders
@@ -413,12 +413,11 @@ class WorkspaceController:
             await self._look_for_restored()
 
     async def _look_for_restored(self) -> None:
-        """Report .NET add-ins that came after the start of a bundled Host that no proxy starts again."""
+        """Report add-ins that came after the start of a bundled Host that no proxy owns."""
         facts = self._state.facts
-        missing = await run_in_thread(lambda: restored_since_start(facts))
+        missing = await run_in_thread(lambda: added_since_start(facts))
         if (facts.upstream, facts.discovery) == (self._state.facts.upstream, self._state.facts.discovery):
-            discovery = facts.discovery
-            self._state.blame("restore", (started_before(missing, discovery),) if missing and discovery else ())
+            self._state.blame("restore", missing)
 
 
 class DiskView(Value):
@@ -450,15 +449,20 @@ def lacks_addins(facts: ProxyFacts) -> bool:
     return facts.upstream is not None and facts.upstream.owned and bool(failed or facts.left_out)
 
 
-def restored_since_start(facts: ProxyFacts) -> list[str]:
-    """The packages whose .NET add-ins were not there when the Host was started. Reads the disk."""
+def added_since_start(facts: ProxyFacts) -> tuple[Issue, ...]:
+    """The issues of add-ins that were not there, or not agreed to, when the Host was started. Reads the disk."""
     upstream, discovery, host = facts.upstream, facts.discovery, facts.host
     if upstream is None or upstream.owned or upstream.kind is not HostKind.BUNDLED or not (discovery and host):
-        return []
+        return ()
     server = next((each.server for each in facts.servers if each.server.process_id == upstream.process_id), None)
     if server is None or status_of(folders().state, server.parent_process_id):  # the proxy that started it restarts it
-        return []
-    return restored_since(server, host, discovery, os.environ)
+        return ()
+    packages = restored_since(server, host, discovery, os.environ)
+    files = written_since(server, host, discovery.workspace.working_directory, os.environ)
+    return (
+        *((started_before(packages, discovery),) if packages else ()),
+        *((not_told(files),) if files else ()),
+    )
 
 
 def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> bool:
