@@ -48,6 +48,20 @@ def health_with(workspace: WorkspaceBuilder, rules: list[Rule], *options: str, s
 # --- no Host --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("what", ["missing", "file"])
+def test_of_a_folder_that_does_not_exist_only_that_is_said(machine: Machine, what: str) -> None:
+    write(machine.root / "file", "")
+
+    result = machine.run("health", "--solution-dir", str(machine.root / what), "--json")
+
+    [issue] = result.json["issues"]
+    assert (result.exit_code, result.json["status"]) == (1, "Unhealthy")
+    assert (issue["code"], issue["remediation"]) == (
+        "WorkspaceNotResolved",
+        "Name a folder that exists and that you may read.",
+    )
+
+
 def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> None:
     result = app.machine.run("health")
 

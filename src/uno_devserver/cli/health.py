@@ -198,6 +198,8 @@ def _without_host(facts: HealthFacts, config: Config, ended: tuple[RegisteredSer
     """The facts, with the reason why no Host runs if it is known: the config, or the crash of the last Host."""
     assert facts.discovery
     workspace = facts.discovery.workspace
+    if not os.path.isdir(workspace.requested_directory):
+        return facts.replace(upstream_issues=())  # that there is no such folder says it all; no start could help
     if config.names_server or config.servers:
         issues = (fatal("HostNotStarted", NO_PROXY, START_PROXY), *_not_trusted(workspace))
         return facts.replace(upstream_issues=issues)
