@@ -58,14 +58,14 @@ def test_row_1_without_a_nuget_cache_the_sdk_is_not_in_cache_and_restore_is_the_
     assert str(uno.machine.nuget) in result.json["nuGetCacheLocations"]
 
 
-@pytest.mark.parametrize("version", ["6.5.*", "*", "[6.5,7.0)"])
+@pytest.mark.parametrize("version", ["6.5.*", "*", "[6.5,7.0)", "6.5.x31", "latest"])
 def test_row_1_a_version_that_msbuild_cannot_resolve_is_told_as_such(workspace: WorkspaceBuilder, version: str) -> None:
     workspace.global_json({"Uno.Sdk": version}).project("App/App.csproj").solution("App.slnx")
 
     issue = workspace.machine.disco().issue("SdkNotInCache")
 
     assert (
-        f"global.json names Uno.Sdk {version}, but MSBuild finds a project SDK only by an exact version"
+        f"global.json names Uno.Sdk {version}, which is no valid version: MSBuild finds a project SDK by an exact one."
         in issue["message"]
     )
     assert issue["remediation"].startswith("Write the exact version into the file")

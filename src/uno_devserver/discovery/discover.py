@@ -19,6 +19,7 @@ from .entry_points import AddInDiscovery
 from .fallback import MSBuild, apply_fallbacks
 from .last_known_good import LastKnownGood
 from .nuget import package_folders
+from .nuget_version import parse_version
 from .packages import SdkPackages, read_sdk_packages
 
 TYPE_CHECKING = False
@@ -279,10 +280,10 @@ class _Session:
 
 
 def _not_exact(path: str, name: str, version: str) -> tuple[str, str] | None:
-    """Message and next step for a version that no restore can make an SDK of: MSBuild knows no floating ones there."""
-    if not set("*[(,") & set(version):
+    """Message and next step for a version that no restore can make an SDK of: a floating one, or a typing error."""
+    if parse_version(version) is not None:
         return None
-    message = f"{path} names {name} {version}, but MSBuild finds a project SDK only by an exact version."
+    message = f"{path} names {name} {version}, which is no valid version: MSBuild finds a project SDK by an exact one."
     return message, f'Write the exact version into the file, as in "{name}": "6.5.31", then run \'dotnet restore\'.'
 
 
