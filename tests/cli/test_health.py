@@ -347,7 +347,9 @@ def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(p
         plain.file(".devtools/addins/greeter.py", code)
         agreed = machine.run("trust").stdout
         late, again = machine.run("health", "--json"), machine.run("start", "--json").json
-        assert "\n  host: bundled\n" in machine.run("start").stdout, "also of a Host that was found"
+        reused = machine.run("start").stdout
+        assert "\n  host: bundled\n" in reused, "also of a Host that was found"
+        assert "Hot reload" not in reused, "it has not loaded what could be reloaded"
         assert (again["outcome"], again["host"]) == ("reused", "bundled")
         machine.run("start", "--restart", timeout=START_SECONDS)
         loaded, quiet = machine.run("health", "--json"), machine.run("trust").stdout

@@ -66,10 +66,12 @@ def run(invocation: Invocation) -> Result:
         raise _owned_by_proxy(refusal) or refusal from None
     except LaunchFailure as failure:
         raise _launch_error(failure, interrupts.received) from failure
-    for remark in _remarks(running, request, invocation, consent):
+    missing = _not_loaded(running, request) if running.child is None and consent.given else []
+    for remark in _remarks(running, request, invocation, consent, missing):
         observer.warned(remark)
     consent.keep("start")
-    result = _result(running, request, config, observer.warnings, consent.agreed)
+    hint = None if missing else _about_edits(running, request, config)
+    result = _result(running, request, hint, observer.warnings, consent.agreed)
     if running.child is not None and request.parent == os.getpid():
         child = running.child
         return result.replace(afterwards=lambda: _stay_with(child, interrupts, request.ide_channel))
@@ -198,9 +200,9 @@ def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int
 
 
 def _result(
-    running: RunningHost, request: StartRequest, config: Config, warnings: list[str], agreed: tuple[str, ...]
+    running: RunningHost, request: StartRequest, hint: str | None, warnings: list[str], agreed: tuple[str, ...]
 ) -> Result:
-    """`agreed` is the code that this start has newly allowed to run."""
+    """`hint` is a sentence about edits; `agreed` is the code that this start has newly allowed to run."""
     program = running.program
     data: dict[str, object] = {
         "outcome": running.outcome.value,
@@ -226,7 +228,6 @@ def _result(
         rows.append(Row("addIns", _loaded(running.report) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hint = _about_edits(running, request, config)
     sections = (
         Section("", tuple(rows)),
         *((Section(hint, ()),) if hint else ()),
@@ -264,7 +265,9 @@ def _title(running: RunningHost) -> str:
     return f"DevServer already running for {what} (PID {running.process_id}, Port {running.port}). {done}"
 
 
-def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation, consent: Consent) -> list[str]:
+def _remarks(
+    running: RunningHost, request: StartRequest, invocation: Invocation, consent: Consent, missing: list[str]
+) -> list[str]:
     """Warnings: requests that were not fulfilled although there is a Host, and effects that may not be wanted."""
     remarks = [consent.refused] if consent.refused else []
     if running.child is not None:
@@ -283,7 +286,6 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
                 "without authentication. Leave --bind out where that is not wanted."
             )
         return remarks
-    missing = _not_loaded(running, request) if consent.given else []
     if missing:
         remarks.append(
             f"The Host that runs was started without {', '.join(missing)}. To load what is missing, use --restart."
