@@ -80,6 +80,7 @@ class Stage:
     ) -> None:
         self.authority = ScriptedAuthority(news)
         self.tools: tuple[tuple[str, bytes], ...] = ()
+        self.generation = 1  # of the server
         self.order: list[Run] = []
         self.queue = CallQueue(
             self.authority,
@@ -87,6 +88,7 @@ class Stage:
             strategy=strategy,
             waits=lambda: waits,
             serves=lambda: serves,
+            generation=lambda: self.generation,
             tools=lambda: self.tools,
             name="The Acme server",
             limits=LIMITS,
@@ -1195,3 +1197,13 @@ async def test_results_say_that_the_code_could_not_be_checked_until_a_check_succ
     told = "Note: Whether the code of The Acme server has changed could not be checked; the proxy's log says why."
     assert note == {"type": "text", "text": told}
     assert checked.noted is None
+
+
+async def test_a_result_of_a_later_server_does_not_say_that_the_one_before_could_not_be_checked() -> None:
+    stage = Stage()
+
+    call = await stage.batch(RuntimeError("the owner has ended, and the Host with it"))
+    stage.generation += 1
+    await finish(call)
+
+    assert call.noted is None

@@ -21,7 +21,7 @@ from support.mcp_peers import MODERN, TestPeer
 from support.odd_servers import odd_server
 from support.packages import app_mcp
 from support.proxies import Proxies
-from support.reloading import SHORT_PAUSES
+from support.reloading import SHORT_PAUSES, state_of, text_of
 from support.workspace import WorkspaceBuilder
 from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.service import Params
@@ -72,6 +72,10 @@ def test_when_the_owner_goes_the_other_session_has_tools_again_soon(
         owner.process.kill()
     gone = time.monotonic()
 
+    told = guest.call_result("echo", text="at once")
+    assert told["content"][0]["text"] == "at once"
+    if how == "quits":  # a Host outlives one that is killed for a moment, and whoever answers then cannot be checked
+        assert (text_of(told), state_of(told)) == ("at once", None)
     guest.wait_health(
         lambda report: report["hostProcessId"] != host and report["connectionState"] == "Connected", "healed"
     )

@@ -82,7 +82,7 @@ class CallQueue:
         waits: Callable[[], bool],
         name: str,
         serves: Callable[[], bool] = lambda: True,
-        has_served: Callable[[], bool] = lambda: True,
+        generation: Callable[[], int] = lambda: 1,
         tools: Callable[[], Entries] = tuple,
         observer: Callable[[], CallRecorder | None] = lambda: None,
         source: str | None = None,
@@ -90,8 +90,8 @@ class CallQueue:
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
         """`waits`: whether calls wait during a restart (--wait-calls); otherwise they are answered unrun. `serves`:
-        whether a server answers at the moment; `has_served`: whether one has answered before; `tools`: its tools, as
-        last read. `name`: the server in sentences; `source`: the folder of its code. `status_seconds`: how long
+        whether a server answers at the moment; `generation`: how many have been connected so far; `tools`: its tools,
+        as last read. `name`: the server in sentences; `source`: the folder of its code. `status_seconds`: how long
         mcpStatus waits; None for the usual time.
         """
         self.name = name
@@ -103,7 +103,7 @@ class CallQueue:
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
         self._serves = serves
-        self._has_served = has_served
+        self._generation = generation
         self._tools = tools
         self._limits = limits
         self._tasks = Tasks()  # checks and restarts, which go on when a client cancels its call
@@ -343,6 +343,8 @@ class CallQueue:
             raise RpcError(error.code, f"{error.message.rstrip('.')}. {gone}", error.data) from None
         finally:
             waiting.running.leave()
+        if run and waiting.unchecked == self._generation():  # a later server was started with the code on disk
+            waiting.notes.append(messages.unchecked(self.name))
         noted = self.notes.attach(result, waiting.notes, run=run, tells_failed_start=tells_failed_start)
         self._advance()
         return noted
@@ -398,7 +400,7 @@ class CallQueue:
             if waiting.tool in self._gone:
                 waiting.notes.append(messages.tool_gone(self.name, waiting.tool, self._gone[waiting.tool]))
             waiting.notes += [self.notes.failure] if self.notes.failure else []
-            waiting.notes += [messages.unchecked(self.name)] if self.unchecked else []
+            waiting.unchecked = self._generation() if self.unchecked else None
             waiting.turn.set_result(None)
 
     def _mark_checked(self) -> None:
@@ -469,7 +471,7 @@ class CallQueue:
     @property
     def _holds(self) -> bool:
         """Whether calls wait during a restart. All wait for the first server, which is no restart to them."""
-        return self._swaps or self._waits() or not self._has_served()
+        return self._swaps or self._waits() or not self._generation()
 
     def _replace(self, trigger: WaitingCall | None, about_extension: list[ReloadNote]) -> None:
         self._replacing = True
@@ -549,6 +551,7 @@ class WaitingCall:
         self.checked = False  # whether the code was checked after the call came, or need not be
         self.running: RunningCalls | None = None  # the calls that it has entered, when it got its turn
         self.notes: list[ReloadNote] = []  # for its own result
+        self.unchecked: int | None = None  # the generation of the server whose code could not be checked
 
     @property
     def waits(self) -> bool:

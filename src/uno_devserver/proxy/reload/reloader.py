@@ -282,7 +282,7 @@ class Reloader:
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
-            has_served=lambda: self._keeper.generation > 0,
+            generation=lambda: self._keeper.generation,
             tools=lambda: self._keeper.publisher.offered.tools,
             name=self._server_name(plan),
             source=plan.packages[0].root,
