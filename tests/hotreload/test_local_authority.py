@@ -70,14 +70,13 @@ class Owner:
         self.refusal = ""  # why the user's agreement does not cover the code
         self.authority = LocalAuthority(
             packages,
-            BuildSettings(
-                DigestStore(str(state), str(state.parent)), environ, str(state), lambda: self.refusal, limits
-            ),
+            BuildSettings(DigestStore(str(state), str(state.parent)), environ, str(state), limits=limits),
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
             say=lambda _level, _text: None,
             status_changed=lambda: self.on_status(),
+            refusal=lambda: self.refusal,
             client=client,
         )
 

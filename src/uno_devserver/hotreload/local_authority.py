@@ -49,17 +49,19 @@ class LocalAuthority:
         answers: Callable[[], Awaitable[bool]],
         say: Callable[[str, str], None],
         status_changed: Callable[[], None],
+        refusal: Callable[[], str] = lambda: "",
         client: ClientApp | None = None,
     ) -> None:
         """`restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
-        limited time, until the upstream answers. `say` shows a message, with its MCP level, to people.
+        limited time, until the upstream answers. `say` shows a message, with its MCP level, to people. `refusal`: why
+        changed code may not be started, as the end of a sentence; empty if it may; may block.
         """
         by_role = {package.role: PackageState(package, settings) for package in packages}
         self._extension = by_role.get(Role.EXTENSION)
         self._server = by_role.get(Role.SERVER)
         self._packages = tuple(by_role.values())
-        self._refusal = settings.refusal
-        self._refused = ""  # why nothing may be built or started; as it was last known
+        self._refusal = refusal
+        self.refused = ""  # why nothing may be built or started; as it was last known
         self._strategy = strategy
         self._restart = restart
         self._answers = answers
@@ -89,7 +91,7 @@ class LocalAuthority:
     # The protocol `Authority`.
 
     def news(self) -> bool | None:
-        if self._refused:  # the user may have agreed
+        if self.refused:  # the user may have agreed
             return None
         news = [package.news() for package in self._packages]
         if True in news:
@@ -114,7 +116,7 @@ class LocalAuthority:
                 return result
             if demand is Demand.RESTART and self._server is not None:
                 if await self._is_refused():
-                    return result.replace(refusal=self._refused)
+                    return result.replace(refusal=self.refused)
                 self._restart_demanded = True
                 self._history.restart_demanded(self._server.package.role)
                 return result.replace(server_changed=True, server_rebuilt=True)
@@ -152,7 +154,7 @@ class LocalAuthority:
 
     def note_refusal(self, why: str) -> None:
         """Note why the user's agreement does not cover the workspace as it is now; empty if it does."""
-        self._refused = why
+        self.refused = why
 
     async def note_launch(
         self,
@@ -290,8 +292,8 @@ class LocalAuthority:
         begun, starts = time.monotonic(), self._start_events
         result = None
         try:
-            if self._refused and await self._is_refused():
-                result = CheckResult(refusal=self._refused)
+            if self.refused and await self._is_refused():
+                result = CheckResult(refusal=self.refused)
             else:
                 result = await self._check_server(await self._check_extension())
             if self._server is not None and self._server.output.stale_reason:
@@ -306,15 +308,16 @@ class LocalAuthority:
 
     async def _is_refused(self) -> bool:
         """Whether the user has not agreed to the workspace as it is now. Reads the disk, so few checks ask."""
-        self._refused = await run_in_thread(self._refusal)
-        return bool(self._refused)
+        before, self.refused = self.refused, await run_in_thread(self._refusal)
+        self._unpublished = self._unpublished or before != self.refused
+        return bool(self.refused)
 
     async def _check_extension(self) -> CheckResult:
         extension = self._extension
         if extension is None or not await extension.needs_making():
             return UNCHANGED
         if await self._is_refused():
-            return CheckResult(refusal=self._refused)
+            return CheckResult(refusal=self.refused)
         made = await extension.known_failure() or await self._make(extension)
         if made.error is not None:
             return CheckResult(extension_changed=True, extension_build_error=made.error)
@@ -358,7 +361,7 @@ class LocalAuthority:
         if not needs_making:
             return result
         if await self._is_refused():
-            return result.replace(refusal=self._refused)
+            return result.replace(refusal=self.refused)
         made = await server.known_failure() or await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)

@@ -59,7 +59,7 @@ class BuildSettings(Value):
     store: DigestStore
     environ: Mapping[str, str]  # of the builds
     state: str  # the folder of our own files
-    # Why builds and restarts are refused, as the end of a sentence; empty if they are allowed; may block.
+    # Why builds are refused, as the end of a sentence; empty if they are allowed; may block.
     refusal: Callable[[], str] = lambda: ""
     limits: PackageLimits | None = None  # None: the usual ones
 

@@ -27,8 +27,9 @@ from ...system.log import ERROR, log
 from ...system.processes import process_started
 from ...system.values import Value
 from ...workspace.addins import sources_key
+from ...workspace.config import read_config
 from ...workspace.server_command import server_name
-from ...workspace.trust import STAYS, is_trusted, not_reloaded, refusal
+from ...workspace.trust import STAYS, is_trusted, not_reloaded, refusal, was_trusted
 from ..state import ConnectionState
 from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
@@ -233,7 +234,7 @@ class Reloader:
         For a typed command, clients are told at once; for a workspace, its controller does that.
         """
         plan = self._plan
-        why = await run_in_thread(lambda: self._refusal(plan)) if plan is not None else ""
+        why = await run_in_thread(lambda: self._restart_refusal(plan)) if plan is not None else ""
         if self._own is not None:
             self._own.note_refusal(why)
         if bool(why) != self._refused:
@@ -307,6 +308,7 @@ class Reloader:
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
             say=self._keeper.announcements.say,
             status_changed=self._on_own_status,
+            refusal=lambda: self._restart_refusal(plan),
             client=_client_app(plan, state, self._on_own_status),
         )
         await self._report_running_code(own, plan)
@@ -322,6 +324,16 @@ class Reloader:
         """Why the agreement does not cover the code as it is now; empty if it does, or if the command was typed."""
         typed = self._options.watch and plan.config.path is None
         return "" if typed or is_trusted(os.environ, plan.folder) else refusal(folders().state, plan.folder)
+
+    def _restart_refusal(self, plan: WatchedCode) -> str:
+        """The refusal of a restart. While the config cannot be read because it is being written, the last one counts.
+
+        A Host is told its add-ins when it starts, so that needs the agreement to all of them.
+        """
+        why = self._refusal(plan)
+        if not why or isinstance(self._keeper.upstream, HostUpstream) or not was_trusted(os.environ, plan.folder):
+            return why
+        return why if read_config(plan.config.path, plan.config.name).readable else ""
 
     async def _report_running_code(self, own: LocalAuthority, plan: WatchedCode) -> None:
         """Tell the authority which code runs: it was launched before the authority was opened."""
@@ -397,13 +409,16 @@ class Reloader:
                 self._queue,
                 self._channel,
                 new_code=self._own.starts_new_code,
-                refusal=lambda: self._refusal(plan),
+                refusal=lambda: self._restart_refusal(plan),
             )
         finally:
             self._restarting = False
 
     def _on_own_status(self) -> None:
-        """Called when the status of our authority has changed; a restart may be over."""
+        """Called when the status of our authority has changed; a restart may be over, or the user has agreed."""
+        if self._own is not None and bool(self._own.refused) != self._refused:
+            self._refused = not self._refused
+            self._state.learn(hot_reload_off=NOT_TRUSTED if self._refused else None)
         if self._queue is not None and self._own is not None and not self._own.restarting:
             self._queue.resume(self._own.last_restart)
             if self._plan_waits:
