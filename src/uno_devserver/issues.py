@@ -128,6 +128,7 @@ REMEDIES = {
     # the Host
     "DevServerPackageNotCached": _RESTORE,
     "HostNotStarted": "Run 'uno-devserver start' in the workspace.",
+    "ServerNotBuilt": "It is started when it is built.",
     "HostCrashed": "Run 'uno-devserver start' to see what the Host prints; the likely cause is an add-in.",
     "HostUnreachable": f"Try again in a few seconds; if nothing changes, run {RESTART_HOST}.",
     "HostMcpEndpointNotAvailable": "Run 'uno-devserver stop', then 'uno-devserver start': that passes the add-ins on.",

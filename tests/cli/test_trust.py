@@ -28,6 +28,11 @@ def _trusts(machine: Machine, directory: Path | None = None) -> bool:
     return is_agreed(str(machine.state), str(directory or machine.workspace))
 
 
+def without(program: str) -> str:
+    """What is shown of a build whose program is not on this machine."""
+    return f" (cannot run: {program} was not found on PATH. Install it, or start the proxy with a PATH that has it.)"
+
+
 def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, "{}").file(ADDIN, "")
 
@@ -108,8 +113,8 @@ def test_the_commands_that_a_config_leads_to_are_shown_in_words(workspace: Works
     root = machine.workspace
     words = [
         f"The MCP server: node {root}/server/out/main.js, in {root}/server",
-        f"When code of the server has changed: npm run build, in {root}/server",
-        f"When code of the extension has changed: yarn run compile, in {root}/extension",
+        f"When code of the server has changed: npm run build, in {root}/server{without('npm')}",
+        f"When code of the extension has changed: yarn run compile, in {root}/extension{without('yarn')}",
         f"The client: code --new-window 'my files', in {root}/extension",
     ]
     assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- {word}" for word in words]
@@ -127,7 +132,7 @@ def test_a_csharp_server_is_shown_with_its_build_and_its_evaluation(
 
     folder = f"{machine.workspace}/server"
     assert shown == [
-        f"- When code of the server has changed: dotnet build {name}, in {folder}",
+        f"- When code of the server has changed: dotnet build {name}, in {folder}{without('dotnet')}",
         f"- To find the code of the server: dotnet {verb} {name} -getItem, in {folder}",
     ]
 
@@ -209,7 +214,7 @@ def test_the_build_for_a_command_that_is_typed_is_shown(workspace: WorkspaceBuil
     (shown,) = _may_run(machine)
 
     whose = "a server that you start by 'mcp start -- <command>'"
-    assert shown == f"- When code of {whose} has changed: npm run build, in {machine.workspace}"
+    assert shown == f"- When code of {whose} has changed: npm run build, in {machine.workspace}{without('npm')}"
 
 
 def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(

@@ -231,7 +231,8 @@ class ConfigCommands(Value):
             watched.append(("a server that you start by 'mcp start -- <command>'", *self.typed))
         for whose, package, build in watched:
             if build is not None:
-                words.append(f"When code of {whose} has changed: {_build_line(build)}")
+                fails = f" (cannot run: {build.problem})" if build.problem else ""
+                words.append(f"When code of {whose} has changed: {_build_line(build)}{fails}")
             if evaluation := evaluation_of(package):
                 words.append(f"To find the code of {whose}: {evaluation}, in {package.root}")
         if self.client is not None:

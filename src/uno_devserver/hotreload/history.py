@@ -74,13 +74,13 @@ class ReloadHistory:
         if made.error is None:
             self._failed_builds.pop(role, None)
             return
-        # A build without a log file did not run; its error is a sentence.
-        failure = {"step": "build", "at": now, "named": named, "logFile": log_file}
-        self._failed_builds[role] = made.digest, {**failure, "problem": None if log_file else made.error}
+        problem = _shortened(made.error)
+        failure = {"step": "build", "at": now, "named": named, "logFile": log_file, "problem": problem}
+        self._failed_builds[role] = made.digest, failure
         if self._last_failure == (role, made.digest):
             # Nothing has changed since the first attempt, whose entry lists the changed files.
             self._due["changed"] = self._reloads.pop()["changed"]
-        self._record(ok=False, problem=_shortened(made.error), logFile=log_file)
+        self._record(ok=False, problem=problem, logFile=log_file)
         self._last_failure = role, made.digest
 
     def restart_demanded(self, role: Role) -> None:

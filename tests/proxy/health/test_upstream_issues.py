@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.issues import fatal
+from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.health.report import report
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
@@ -40,6 +40,9 @@ TAKEN = fatal("HostNotStarted", "The Host cannot be started: port 5000 is taken.
 GONE = fatal("HostUnreachable", f"The server at {URL} cannot be reached.", "See that it runs.")
 DIED = fatal("HostCrashed", "The Host did not start: it ended with exit code 3.", "Repair it.")
 NOT_TRUSTED = fatal("WorkspaceNotTrusted", "There is nothing but code of the workspace.")
+UNBUILT = ProxyFacts(
+    COMMAND.options, DEGRADED, issues=(warning("ServerNotBuilt", "'npm run build' of it runs first."),)
+)
 NO_PROGRAM = fatal("UpstreamError", "There is no program 'my-server'.", "Install it.")
 
 # Of new code that does not run, as hot reload tells it.
@@ -173,8 +176,8 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
         CONNECTED.replace(hot_reload={"failing": [BUILD]}),
         {
             "ReloadFailed": (
-                "The server runs with its old code: npm run build of its new code failed (today). What it printed is",
-                "printed is in /b.log. ",
+                "The server runs with its old code: npm run build of its new code failed (today)",
+                "printed is in /b.log.",
                 "next tool call",
             )
         },
@@ -182,6 +185,21 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     "a build that cannot run is told with its reason": (
         CONNECTED.replace(hot_reload={"failing": [NO_NPM]}),
         {"ReloadFailed": ("failed (today): npm is not on the PATH. ",)},
+    ),
+    "a first build that is still to run": (
+        UNBUILT,
+        {"HostNotStarted!": ("It is started when it is built.",), "ServerNotBuilt": ("runs first",)},
+    ),
+    "a first build that fails is told in its place": (
+        UNBUILT.replace(hot_reload={"failing": [BUILD | {"problem": "tsc: not found\nexit code 127"}]}),
+        {
+            "HostNotStarted!": ("The server 'my-server' was not started. Fix what is wrong", "is in /b.log."),
+            "ReloadFailed": ("npm run build of the server failed (today):\ntsc: not found\nexit code 127",),
+        },
+    ),
+    "a build that fails after a crash": (
+        COMMAND.replace(hot_reload={"failing": [NO_NPM | {"role": "server"}]}),
+        {"HostCrashed!": (), "ReloadFailed": ("npm run build of the server failed (today): npm is not on the PATH. ",)},
     ),
     "new code that does not start while the old serves": (
         CONNECTED.replace(hot_reload={"failing": [START]}),

@@ -19,7 +19,8 @@ def told(proxies: Proxies) -> Any:
 
 
 def failures(client: ProxyClient) -> list[str]:
-    return [issue["message"] for issue in client.health()["issues"] if issue["code"] == "ReloadFailed"]
+    found = [issue for issue in client.health()["issues"] if issue["code"] == "ReloadFailed"]
+    return [f"{issue['message']} {issue['remediation']}" for issue in found]
 
 
 def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> None:

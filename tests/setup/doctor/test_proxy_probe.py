@@ -69,6 +69,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
 STARTING = '{"status": "Unhealthy", "connectionState": "Launching", "upstreamConnected": false}'
+DEGRADED = '{"status": "Unhealthy", "connectionState": "Degraded", "upstreamConnected": false, "issues": []}'
 CONNECTED = '{"status": "Healthy", "connectionState": "Connected", "upstreamConnected": true, "toolCount": 7}'
 UNREAD = CONNECTED.replace("7}", '1, "proxy": {"listsFresh": false}}')
 UNASKED = CONNECTED.replace("7}", '2, "hostKind": "bundled", "ideChannelConnected": null}')
@@ -85,6 +86,15 @@ def test_a_proxy_is_asked_until_its_start_is_over(tmp_path: Path) -> None:
 
     assert (trial.problem, trial.tools, trial.behind) == ("", 7, ProxyHealth("Healthy", 7))
     assert list(trial.milliseconds) == ["spawn", "initialize", "tools", "ready"]
+
+
+def test_a_proxy_is_asked_until_its_first_build_is_over(tmp_path: Path) -> None:
+    unbuilt = DEGRADED.replace("[]", '[{"code": "HostNotStarted"}, {"code": "ServerNotBuilt"}]')
+    failed = DEGRADED.replace("[]", '[{"code": "ReloadFailed", "message": "tsc: not found"}]')
+
+    trial = tried(tmp_path, unbuilt, unbuilt, unbuilt, failed)
+
+    assert trial.behind == ProxyHealth("Unhealthy", None, "tsc: not found", fatal=True)
 
 
 def test_the_time_until_a_server_is_there_is_not_what_a_client_waits_for(tmp_path: Path) -> None:

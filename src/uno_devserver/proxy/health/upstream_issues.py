@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
+UNBUILT = "ServerNotBuilt"
+UNUSABLE = "ReloadFailed"
 QUOTED_LINES = 20  # of the last output; Node prints a dozen lines after the error itself
 QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
 STRAY_CHARACTERS = 200  # of a line that is not a message
@@ -56,7 +58,12 @@ ADDIN_STEPS = {
 
 
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
-    """Each issue once: that of a failed start replaces ours, except for a crash, whose output ours quotes."""
+    """Each issue once: that of a failed start replaces ours, except for a crash, whose output ours quotes; and a build
+    that has failed replaces that it is still to run.
+    """
+    failed = () if facts.connected else tuple(_failed_builds(facts))
+    if failed:
+        facts = facts.replace(issues=(*failed, *(issue for issue in facts.issues if issue.code != UNBUILT)))
     known = {issue.code for issue in facts.issues if issue.fatal} - {CRASHED}
     own = _connection_issue(facts)
     if own is not None and own.code not in known:
@@ -112,7 +119,7 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return STARTING.format(what), STARTING_STEP
-    failures = [issue for issue in facts.issues if issue.fatal or issue.code == "HostNotStarted"]
+    failures = [issue for issue in facts.issues if issue.fatal or issue.code in ("HostNotStarted", UNBUILT, UNUSABLE)]
     cause = next(iter((*failures, *(facts.workspace.issues if facts.workspace else ()))), None)
     return f"{what} was not started.", with_proxy_step(cause, facts).remediation if cause else TRY_AGAIN
 
@@ -219,23 +226,34 @@ def _not_trusted(facts: ProxyFacts) -> Issue:
 def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
     """Warnings that the connected server, or the client app, runs older code than there is on disk."""
     for failure in _reload_failures(facts):
-        when, why = failure.get("at"), failure.get("problem")
-        quoted = f"\n{str(why).rstrip()}" if "\n" in str(why) else f" {why}"  # what the compiler says has its columns
-        because = f":{quoted}" if why else "."
         if failure.get("step") == "output":
-            yield warning("ReloadFailed", f"{facts.upstream_name} may run older code than there is on disk.", str(why))
-            continue
-        if failure.get("step") == "start":
-            message = f"{facts.upstream_name} did not start with its new code ({when}){because}"
+            message = f"{facts.upstream_name} may run older code than there is on disk."
+            yield warning(UNUSABLE, message, str(failure.get("problem")))
+        elif failure.get("step") == "start":
+            yield _unusable(f"{facts.upstream_name} did not start with its new code", failure)
         else:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
-            message = f"The {failure.get('role')} runs with its old code: {what} ({when}){because}"
-        yield warning("ReloadFailed", f"{message}{printed_in(failure.get('logFile'))}")
+            yield _unusable(f"The {failure.get('role')} runs with its old code: {what}", failure)
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):
         step = REMEDIES["ClientNotReady"] + printed_in(client.get("logFile"))
         yield warning("ClientNotReady", str(client["problem"]), step)
+
+
+def _failed_builds(facts: ProxyFacts) -> Iterator[Issue]:
+    """Warnings that the code of a server that does not run cannot be built or used."""
+    for failure in _reload_failures(facts):
+        if failure.get("step") == "build" and failure.get("role") == "server":
+            build = failure.get("named")
+            yield _unusable(f"{build} of the server failed" if build else "The code of the server is wrong", failure)
+
+
+def _unusable(what: str, failure: Mapping[str, object]) -> Issue:
+    why = str(failure.get("problem") or "").rstrip()
+    quoted = f":\n{why}" if "\n" in why else f": {why}" if why else "."  # what the compiler says has its columns
+    step = f"{REMEDIES[UNUSABLE]}{printed_in(failure.get('logFile'))}"
+    return warning(UNUSABLE, f"{what} ({failure.get('at')}){quoted}", step)
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:

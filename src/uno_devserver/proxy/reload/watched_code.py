@@ -203,7 +203,7 @@ def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, s
         message = f"{used.folder} has not been built yet, so '{used.named}' runs there first."
     else:
         return None
-    return warning("HostNotStarted", message, "It is started when it is built.")
+    return warning("ServerNotBuilt", message)
 
 
 def _lack_output(package: WatchedPackage) -> bool:

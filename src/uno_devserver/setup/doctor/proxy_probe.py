@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS = 15.0  # a .NET Host starts in 1 to 3 s; a server that a runner has to build needs longer
 POLL_SECONDS = 0.1  # one request takes a millisecond
+UNBUILT = "ServerNotBuilt"  # the code of the issue while a first build is still to run
 DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
 MAX_ISSUES = 2  # the first issue says what is wrong, the second usually why
 MAX_CHARACTERS = 1000  # the limit for the messages of the issues
@@ -70,7 +71,7 @@ async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None
 
 def _is_settled(report: Mapping[str, Any]) -> bool:
     if report.get("connectionState") == DEGRADED:
-        return True
+        return all(issue.get("code") != UNBUILT for issue in _issues(report))
     # `ideChannelConnected` is null until the proxy has asked the bundled Host, soon after it is connected.
     unasked = report.get("hostKind") == HostKind.BUNDLED.value and report.get("ideChannelConnected") is None
     fresh = _object(report.get("proxy")).get("listsFresh", True)
@@ -78,8 +79,7 @@ def _is_settled(report: Mapping[str, Any]) -> bool:
 
 
 def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
-    listed = report.get("issues")
-    issues = [_object(issue) for issue in listed][:MAX_ISSUES] if isinstance(listed, list) else []
+    issues = _issues(report)[:MAX_ISSUES]
     count = report.get("toolCount")
     tools = (count if isinstance(count, int) else 0) if report.get("upstreamConnected") is True else None
     severe = any(issue.get("severity") == Severity.FATAL.value for issue in issues)
@@ -89,6 +89,11 @@ def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
     step = _text(issues[0].get("remediation")) if issues else ""
     no_workspace = tools is None and _object(report.get("proxy")).get("fallback") is True
     return ProxyHealth(report["status"], tools, problem, step, severe or (bool(problem) and not tools), no_workspace)
+
+
+def _issues(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = report.get("issues")
+    return [_object(issue) for issue in listed] if isinstance(listed, list) else []
 
 
 def _object(value: object) -> Mapping[str, Any]:
