@@ -321,3 +321,8 @@ def test_a_first_build_that_fails_is_told_to_the_first_call(proxies: Proxies, to
 
     assert (state_of(result), was_run(result)) == ("buildFailed", False)
     assert "src/main.ts: an error" in text_of(result)
+    assert "has changed" not in text_of(result)
+    [not_started, why] = client.health()["issues"]
+    assert (not_started["code"], why["code"]) == ("HostNotStarted", "ReloadFailed")
+    assert "src/main.ts: an error" in why["message"]
+    assert not_started["remediation"] == why["remediation"]

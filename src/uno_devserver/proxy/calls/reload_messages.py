@@ -106,10 +106,12 @@ def queued(name: str) -> ReloadNote:
 
 def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
     """Make the note that the build or the syntax check failed; `serves`: whether older code answers."""
-    stays = "was not restarted; its old code still answers" if serves else "does not run"
+    changed, stays = "", "does not run"
+    if serves:
+        changed, stays = "has changed, and ", "was not restarted; its old code still answers"
     return ReloadNote(
         ReloadState.BUILD_FAILED,
-        f"The code of {name} has changed, and cannot be used:\n\n{fenced(output)}\n\n"
+        f"The code of {name} {changed}cannot be used:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {capitalised(name)} {stays}. "
         f"Fix that, then call the tool again. Without a change of the code, {STATUS} tries again.",
     )
