@@ -32,7 +32,7 @@ from ..workspace.command_package import script_watcher
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.repository import MANIFESTS
 from ..workspace.resolver import ResolutionKind
-from ..workspace.server_command import server_command, without_own_reload
+from ..workspace.server_command import config_for_package, server_command, without_own_reload
 from ..workspace.trust import AGREE, is_trusted, refusal
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
@@ -79,17 +79,28 @@ def _schema() -> Result:
 
 def _no_config(workspace: Workspace) -> UserError:
     folder, issue = workspace.requested_directory, workspace.issues[0]
-    is_package = any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS)
-    if workspace.kind is not ResolutionKind.NoCandidates or not is_package:
+    text = undeclared_package(workspace)
+    if text is None:
         message = f"There is no workspace, so there is no config. {issue.message}"
         return UserError(issue.code, message, issue.remediation)
     message = f"There is no config for {folder}, the folder of a package."
     return UserError(
         issue.code,
         message,
-        'Write .devtools/host.config.jsonc, as in {"mcpServerRoot": ".."}; or run the server without one: '
+        f"Write .devtools/host.config.jsonc, as in {text}; or run the server without one: "
         "'uno-devserver config -- <its command>' shows what 'mcp start --watch -- <its command>' watches.",
     )
+
+
+def undeclared_package(workspace: Workspace) -> str | None:
+    """The text of a config for the package in a folder that is no workspace; None for other folders."""
+    if workspace.resolved or workspace.kind is ResolutionKind.Ambiguous:
+        return None
+    folder, has_solution = workspace.requested_directory, workspace.kind is not ResolutionKind.NoCandidates
+    is_package = any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS)
+    if has_solution and is_package:  # an app that lacks its global.json may have one, for its tools
+        return None
+    return config_for_package(folder, os.environ, sys.platform) or ('{"mcpServerRoot": ".."}' if is_package else None)
 
 
 def _typed(invocation: Invocation) -> Result:

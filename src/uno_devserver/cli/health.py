@@ -27,8 +27,6 @@ from ..system.processes import is_alive
 from ..workspace.addins import workspace_addins
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
-from ..workspace.repository import MANIFESTS
-from ..workspace.resolver import ResolutionKind
 from ..workspace.solutions import uno_projects_outside
 from ..workspace.trust import AGREE, is_trusted, not_run, refusal
 from .health_report import health_text
@@ -59,8 +57,7 @@ BY_PROXY = "Call a tool through the proxy, which loads it first."
 NO_SERVER = "No server runs for {}, the folder of a package without a config."
 SERVE_PACKAGE = (
     "To serve the MCP server in it, run 'uno-devserver mcp start --watch -- <its command>', or "
-    "'uno-devserver inspect -- <its command>' for a page, or write .devtools/host.config.jsonc, as in "
-    '{"mcpServerRoot": ".."}.'
+    "'uno-devserver inspect -- <its command>' for a page, or write .devtools/host.config.jsonc, as in {}."
 )
 # Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
 OF_THE_HOST = frozenset(
@@ -274,11 +271,12 @@ def _of_package(facts: HealthFacts) -> HealthReport | None:
     """The report for a package that is no workspace, so that nothing of Uno is missing; None for other folders."""
     assert facts.discovery
     workspace, folder = facts.discovery.workspace, facts.discovery.workspace.requested_directory
-    if workspace.kind is not ResolutionKind.NoCandidates or facts.registry_problem:
+    from .config import undeclared_package  # few reports need it
+
+    text = None if facts.registry_problem else undeclared_package(workspace)
+    if text is None:
         return None
-    if not any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS):
-        return None
-    return judged(facts, (fatal("HostNotStarted", NO_SERVER.format(folder), SERVE_PACKAGE),))
+    return judged(facts, (fatal("HostNotStarted", NO_SERVER.format(folder), SERVE_PACKAGE.format(text)),))
 
 
 def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:

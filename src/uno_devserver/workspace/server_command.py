@@ -6,8 +6,10 @@ known, the result is an issue that says what to write. Cheap to import: the star
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from itertools import islice
 
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, names_in, read_bytes
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which have a few KB
+MCP_SDK = b"ModelContextProtocol"  # the package of C# servers, also the namespace
+MAX_FOLDERS = 500  # that are searched for a .NET server
+BUILT = frozenset({"bin", "obj", "node_modules"})
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
@@ -157,13 +162,32 @@ def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def config_for_package(folder: str, environ: Mapping[str, str], platform: str) -> str | None:
-    """The text of a config that declares the package in a folder as a server; None if there is no package."""
-    config = Config(path=os.path.join(folder, ".devtools", "host.config.jsonc"), server=ServerCommand())
-    if _manifest_in(folder) is None:
+    """The text of a config that declares the package in a folder as a server, or the .NET server in or below it.
+
+    None if there is neither.
+    """
+    root = folder if _manifest_in(folder) else _dotnet_server(folder)
+    if root is None:
         return None
-    if not isinstance(server_command(config, environ, platform), Issue):
-        return '{"mcpServer": {}}'
-    return f"{{{_example(config, platform)}}}"
+    config = Config(path=os.path.join(folder, ".devtools", "host.config.jsonc"), server_root=root)
+    named = f'"mcpServerRoot": "{os.path.relpath(root, os.path.dirname(config.path or "")).replace(os.sep, "/")}"'
+    if isinstance(server_command(config, environ, platform), Issue):
+        named += f", {_example(config, platform)}"
+    return f"{{{named}}}"
+
+
+def _dotnet_server(folder: str) -> str | None:
+    """The first folder, in or below this one, with a .NET project or program that uses the SDK of MCP."""
+    from .dotnet_project import projects_in
+
+    for place, names, files in islice(os.walk(folder), MAX_FOLDERS):
+        is_deep = os.sep in os.path.relpath(place, folder)  # like src/Server
+        names[:] = [] if is_deep else sorted(name for name in names if name[0] != "." and name not in BUILT)
+        for name in projects_in(place, files):
+            with contextlib.suppress(OSError, FileProblem):
+                if MCP_SDK in read_bytes(os.path.join(place, name), MAX_BYTES):
+                    return place
+    return None
 
 
 def server_name(config: Config) -> str:
