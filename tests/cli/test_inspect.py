@@ -150,6 +150,19 @@ def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted:
     assert (told["processId"], told["port"]) == (client.pid, port)
 
 
+def test_the_page_of_a_proxy_with_a_client_is_wanted_more_than_one_that_is_open(trusted: Proxies) -> None:
+    typed = Inspecting(trusted.machine, "--no-open", "--", *odd_server())
+    typed.url()
+    client = trusted.connected()
+
+    result = trusted.machine.run("inspect", "--json")
+    status, _ = typed.end()
+
+    assert result.json["processId"] == client.pid
+    assert f"process {client.pid}. Others run here, too: process " in result.stderr
+    assert status == 0
+
+
 def test_a_page_that_a_config_opens_is_waited_for(trusted: Proxies) -> None:
     """It opens after the first start, and a proxy without hot reload cannot be asked to open one."""
     config = {"inspector": {"enabled": True, "port": 0}, "hotReload": {"enabled": False}}

@@ -20,7 +20,7 @@ from ..system.values import Value
 from ..workspace.config import read_config
 from ..workspace.paths import is_inside, same_place
 from .parse import MAX_PORT, workspace_of
-from .proxies import serves_workspace
+from .proxies import client_names, proxy_named, serves_workspace
 from .result import Result
 from .trust import MAY_RUN, NO_QUESTION, REVOKE, consent_to
 
@@ -75,6 +75,10 @@ def run(invocation: Invocation) -> Result:
         if result := _show(page, invocation, started=False):
             consent.keep("inspect")  # the running proxy notices it
             _tell(consent)
+            others = [proxy_named(status) for status in proxies if _process_id(status) != page.process_id]
+            if others:
+                shown = next(proxy_named(status) for status in proxies if _process_id(status) == page.process_id)
+                log.info(f"This is the page of the proxy {shown}. Others run here, too: {'; '.join(others)}.")
             return result
     return _start(invocation, workspace, port, proxies, consent)
 
@@ -90,8 +94,9 @@ def _tell(consent: Consent) -> None:
 
 
 def _proxies(workspace: Workspace) -> list[Status]:
-    """The workspace's proxies after their first start; those that serve the workspace's own folder come first.
+    """The workspace's proxies after their first start, in the order in which their pages are wanted.
 
+    Those that serve the workspace's own folder come first, then those that have a client, whose calls their pages show.
     A proxy that was just started in a parent folder may serve the workspace, too: its status does not name one yet.
     """
     home = workspace.working_directory
@@ -102,7 +107,11 @@ def _proxies(workspace: Workspace) -> list[Status]:
         or (_is_starting(status) and is_inside(home, str(status.get("directory"))))
     ]
     served = [status for status in wait_for_starts(found) if serves_workspace(status, workspace)]
-    return sorted(served, key=lambda status: not same_place(str(status.get("directory")), home))
+
+    def order(status: Status) -> tuple[bool, ...]:
+        return not same_place(str(status.get("directory")), home), not client_names(status), _page(status) is None
+
+    return sorted(served, key=order)
 
 
 def wait_for_starts(found: list[Status]) -> list[Status]:
@@ -129,11 +138,12 @@ def _process_id(status: Status) -> int:
 
 
 def _open_pages(proxies: list[Status], port: int | None) -> Iterator[Page]:
-    """Yield the pages that are open, then ask the other proxies to open theirs."""
-    yield from (page for status in proxies if (page := _page(status)))
+    """Yield the pages of the proxies, in their order; those that have none are asked to open it."""
     for status in proxies:
         channel = status.get("controlChannel")
-        if isinstance(channel, str):
+        if (open_already := _page(status)) is not None:
+            yield open_already
+        elif isinstance(channel, str):
             from ..hotreload.authority import AuthorityProblem
             from ..hotreload.control.client import ask
             from ..hotreload.control.messages import OPEN_INSPECTOR

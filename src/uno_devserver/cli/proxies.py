@@ -56,12 +56,14 @@ def serves_workspace(status: Status, workspace: Workspace) -> bool:
 
 def who_starts_it(proxies: Sequence[Status]) -> str:
     """A sentence without its full stop, which names the proxies that start the Host again."""
-    each = [
-        f"{f'of {clients}, ' if (clients := client_names(status)) else ''}process {status.get('processId')}"
-        for status in proxies
-    ]
+    each = [proxy_named(status) for status in proxies]
     who = f"The proxy ({each[0]})" if len(each) == 1 else f"One of the proxies ({'; '.join(each)})"
     return f"{who} starts it again at once, with the add-ins as they are now"
+
+
+def proxy_named(status: Status) -> str:
+    clients = client_names(status)
+    return f"{f'of {clients}, ' if clients else ''}process {status.get('processId')}"
 
 
 def client_names(status: Status) -> str:
