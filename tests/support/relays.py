@@ -28,6 +28,7 @@ from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.calls.upstream_link import DEFAULT_LIMITS, CallLimits, Unavailable
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, Lists, ProxyState
+from uno_devserver.proxy.upstream.base import Ending
 
 CONNECTED = ConnectionState.CONNECTED
 RECONNECTING = ConnectionState.RECONNECTING
@@ -212,6 +213,7 @@ class ScriptedLink:
         self.settled: ConnectionState | None = None  # the state after the next look for changes
         self.changes = 0
         self.losses: list[int] = []
+        self.endings: dict[int, Ending] = {}  # how its servers ended, by their generations
         self.refusals: list[tuple[int, int | None]] = []
         self.workspaces: list[tuple[str, str | None]] = []
         self.selections: list[tuple[str, bool]] = []
@@ -294,6 +296,9 @@ class ScriptedLink:
 
     def lost(self, generation: int) -> None:
         self.losses.append(generation)
+
+    async def how_it_ended(self, generation: int, seconds: float) -> Ending | None:
+        return self.endings.get(generation)
 
     def refused(self, generation: int, refusal: UnusableServer) -> None:
         self.refusals.append((generation, refusal.status))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..instances.health import HealthStatus
 from ..instances.host_kind import HostKind
-from ..proxy.health.upstream_issues import QUOTED_LINES
+from ..proxy.upstream.base import QUOTED_LINES
 from ..system.text import visible
 from ..system.values import Value
 from .list import chain_text, started_text

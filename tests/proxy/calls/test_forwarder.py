@@ -27,6 +27,7 @@ from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import ANSWER_TOO_LONG, OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
 from uno_devserver.proxy.calls.forwarder import QUEUE_STEP, Caller, ForwardedRequest, Progress, report
 from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.base import Ending
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
 IDEMPOTENT = {"name": "set", "annotations": {"idempotentHint": True, "readOnlyHint": False}}
@@ -41,6 +42,21 @@ def _scene(**limits: Any) -> Scene:
 async def _text(scene: Scene, name: str = "echo") -> str:
     """The answer to a tool call."""
     return text_of(await scene.service.answer(tool_call(name)))
+
+
+async def test_a_call_whose_upstream_ended_says_how_and_what_it_printed_last() -> None:
+    scene = _scene()
+    printed = tuple(f"line {number}" for number in range(1000))
+    scene.link.endings[1] = Ending("it ended with exit code 3", 3, (*printed, "Error: boom"))
+
+    answer = scene.start(tool_call("plain"))
+    await scene.next_asked()
+    scene.link.crash()
+    text = said(await answer)["content"][0]["text"]
+
+    assert "was lost while it ran 'plain': it ended with exit code 3. Its last lines:\nline 9" in text
+    assert "\nError: boom\n\nThe outcome is unknown" in text
+    assert len(text) < 1000
 
 
 async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_is_not_repeated() -> None:

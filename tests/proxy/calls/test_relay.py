@@ -743,7 +743,7 @@ async def test_a_defect_of_ours_costs_a_call_its_outcome_but_not_its_answer(monk
     async with piped() as (client, server):
         client.send(client.line("act", 1))
         await server.next()
-        monkeypatch.setattr(client.service.forwarding, "may_repeat", lambda _: 1 / 0)
+        monkeypatch.setattr("uno_devserver.proxy.calls.relay.opened_params", lambda _: 1 / 0)
         server.hang_up()
 
         error = (await client.answer(1))["error"]

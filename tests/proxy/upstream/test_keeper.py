@@ -259,6 +259,8 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
     assert first.stops == 1, "what it has left behind is cleaned up"
     assert first.connections[0].closed
     assert kept.facts.last_end == Ending("it ended with exit code 3", 3, ("its last line",))
+    assert await kept.keeper.how_it_ended(1, 5) == kept.facts.last_end
+    assert await kept.keeper.how_it_ended(2, 0.01) is None
     assert kept.facts.restarts == 1
     assert ("warning", "The server has gone: it ended with exit code 3. It is being started again.") in kept.messages
     assert kept.changes == 3, "connected, gone, connected"

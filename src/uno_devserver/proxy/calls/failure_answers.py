@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import UnusableServer
     from ...protocol.service import Result
     from ..state import ProxyFacts, ProxyState
+    from ..upstream.base import Ending
     from .forwarder import ForwardedRequest
     from .upstream_link import Link
 
@@ -135,16 +136,20 @@ def refused(refusal: UnusableServer) -> UnansweredRequest:
     return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong.")
 
 
-def ended(request: ForwardedRequest, times: int) -> UnansweredRequest:
-    """Make the answer to a request during which the upstream ended; it was tried `times` times."""
+def ended(request: ForwardedRequest, times: int, how: Ending | None = None) -> UnansweredRequest:
+    """Make the answer to a request during which the upstream ended (`how`); it was tried `times` times."""
     what = _named(request)
-    message = (
-        f"The dev server was lost while it ran {what}. "
-        "The outcome is unknown: it may have been run in full or in part. It has not been run again."
+    reason, printed = (f": {how.reason}" if how else ""), how.printed if how else ""
+    quoted = [f"Its last lines:\n{printed}"] if printed else []
+    message = _paragraph(
+        f"The dev server was lost while it ran {what}{reason}.",
+        *quoted,
+        "The outcome is unknown: it may have been run in full or in part. It has not been run again.",
     )
     remedy = f"Look at what it may have changed before you repeat it; {HEALTH} says whether the dev server is back."
     if times > 1:
-        message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
+        lost = f"The dev server was lost each of the {times} times that it ran {what}, without an answer"
+        message = _paragraph(f"{lost}{reason}.", *quoted, "It has not been run again.")
         remedy = f"Probably {what} makes the dev server end. Change its arguments, or fix the server; "
         remedy += f"{HEALTH} has the details."
     return UnansweredRequest(OUTCOME_UNKNOWN, message, remedy)

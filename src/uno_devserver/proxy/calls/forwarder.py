@@ -162,6 +162,8 @@ class Forwarder:
         link, losses, seconds = self.link, _Losses(self.limits), self.silence_seconds
         if request.lost is not None:
             losses.add(sent=request.sent)
+            if request.sent and not self._may_try_again(request, losses):
+                raise await self._ended(request, request.lost, losses)
             await self._wait_for_another(call, request, request.lost, losses)
         elif link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
@@ -179,7 +181,7 @@ class Forwarder:
                 sent = isinstance(loss, ConnectionLost) and loss.sent
                 losses.add(sent=sent)
                 if sent and not self._may_try_again(request, losses):
-                    raise ended(request, losses.sent) from None
+                    raise await self._ended(request, generation, losses) from None
             except AnswerTooLong:
                 raise too_long(request) from None
             except RpcError as error:
@@ -266,6 +268,11 @@ class Forwarder:
     def _may_try_again(self, request: ForwardedRequest, losses: _Losses) -> bool:
         return losses.sent <= self.limits.repetitions and self.may_repeat(request)
 
+    async def _ended(self, request: ForwardedRequest, generation: int, losses: _Losses) -> UnansweredRequest:
+        """Make the answer to a request that is not repeated, with the reason for the end of the upstream."""
+        self.link.lost(generation)
+        return ended(request, losses.sent, await self.link.how_it_ended(generation, self.limits.end_seconds))
+
     async def _wait_for_another(self, call: Call, request: ForwardedRequest, generation: int, losses: _Losses) -> None:
         """Wait until the request can be tried again; raise UnansweredRequest if it cannot."""
         link = self.link
@@ -278,7 +285,7 @@ class Forwarder:
         if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
             self._goes_on(call)
         elif losses.sent:
-            raise ended(request, losses.sent)
+            raise await self._ended(request, generation, losses)
         elif link.state is ConnectionState.CONNECTED:
             raise unreachable(self.limits.again_seconds)
         else:

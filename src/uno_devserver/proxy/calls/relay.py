@@ -224,11 +224,9 @@ class CallRelay:
             self.output.write(error_message(call.id, RpcError(INTERNAL_ERROR, DEFECT)))
 
     def _lose(self, call: RelayedCall, loss: ConnectionLost) -> None:
-        """Repeat the call of a lost upstream; if it may have run there and must not run twice, answer that."""
-        call.to.link.lost(call.route.generation)
+        """Have the call of a lost upstream repeated; or answered, if it may have run there and must not run twice."""
         call.route.leave()
-        unknown = loss.sent and not call.to.may_repeat(call.request)
-        self._forward(call, ended(call.request, 1) if unknown else loss)
+        self._forward(call, loss)
 
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
         """Answer with the upstream's error; if the upstream was stopping, repeat the call where that is allowed."""

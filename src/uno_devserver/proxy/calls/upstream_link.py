@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ...protocol.client.connection import Connection, Peer, UnusableServer
     from ..state import ConnectionState
+    from ..upstream.base import Ending
 
 
 class CallLimits(Value):
@@ -24,6 +25,8 @@ class CallLimits(Value):
     # Between attempts while the end of the server has not been noticed, which takes longer for an adopted Host.
     first_pause_seconds: float = 0.02
     longest_pause_seconds: float = 1.0
+
+    end_seconds: float = 0.5  # until it is known how a lost server ended; usually within milliseconds
 
     grace_seconds: float = 2.0  # without --wait-calls: most servers start in a second or two
     hold_seconds: float = 300.0  # --wait-calls: as long as a call may be silent; progress shows that it is not lost
@@ -84,6 +87,9 @@ class Link(Protocol):
 
     def lost(self, generation: int) -> None:
         """Report that a connection to the upstream of that generation broke, to have the upstream checked at once."""
+
+    async def how_it_ended(self, generation: int, seconds: float) -> Ending | None:
+        """Return how the upstream of that generation ended; None if it was stopped, or that is not known in time."""
 
     def refused(self, generation: int, refusal: UnusableServer) -> None:
         """Report that the upstream of that generation refused a request or a connection."""

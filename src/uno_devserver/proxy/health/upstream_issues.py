@@ -23,8 +23,6 @@ NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
 UNBUILT = "ServerNotBuilt"
 UNUSABLE = "ReloadFailed"
-QUOTED_LINES = 20  # of the last output; Node prints a dozen lines after the error itself
-QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
 STRAY_CHARACTERS = 200  # of a line that is not a message
 STOPPED_CODES = (0, -15)  # the exit codes of a server that was stopped on purpose
 
@@ -192,9 +190,8 @@ def _what_ran(facts: ProxyFacts, upstream: UpstreamFacts) -> str:
 
 
 def _last_output(facts: ProxyFacts) -> str:
-    lines = facts.last_end.last_lines[-QUOTED_LINES:] if facts.last_end else ()
-    printed = "\n".join(line.rstrip() for line in lines).strip()
-    return f" Its last lines:\n{printed[-QUOTED_CHARACTERS:]}" if printed else ""
+    printed = facts.last_end.printed if facts.last_end else ""
+    return f" Its last lines:\n{printed}" if printed else ""
 
 
 def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # What servers print when they end because of something that may be over a moment later.
 PASSING_ERRORS = ("address already in use", "eaddrinuse", "only one usage of each socket address", "text file busy")
 
+QUOTED_LINES = 20  # of the last output; Node prints a dozen lines after the error itself
+QUOTED_CHARACTERS = 2000  # of these lines together
+
 
 class Ending(Value):
     """How an upstream ended."""
@@ -39,6 +42,12 @@ class Ending(Value):
     exit_code: int | None = None  # negative: the signal that ended it
     last_lines: tuple[str, ...] = ()  # of its output
     other_era_next: bool = False  # it did not answer `server/discover`; the next start begins with `initialize`
+
+    @property
+    def printed(self) -> str:
+        """What it printed last, as much as an agent is told; `last_lines` has all of it."""
+        lines = "\n".join(line.rstrip() for line in self.last_lines[-QUOTED_LINES:])
+        return lines.strip()[-QUOTED_CHARACTERS:]
 
     @property
     def is_by_code(self) -> bool:

@@ -105,6 +105,7 @@ class Keeper:
         self._later_stops = Tasks()  # tasks that stop replaced upstreams, which still answer requests
         self._all_stop = asyncio.Event()  # set when these must stop at once
         self._retry: asyncio.Task[None] | None = None  # set while Degraded, if the upstream is remote
+        self._last_end: tuple[int, Ending | None] = (0, None)  # the last generation that ended by itself, and how
         self._looks = 0  # how often a remote upstream was looked for since it was last connected
         self._list_issues: tuple[Issue, ...] = ()  # the last ones of the upstream's lists
         self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # starts without an outcome
@@ -233,6 +234,11 @@ class Keeper:
     def lost(self, generation: int) -> None:
         if generation == self.generation and self._current is not None:
             self._current.running.check_now()
+
+    async def how_it_ended(self, generation: int, seconds: float) -> Ending | None:
+        await self._until_within(seconds, lambda: self.state is not CONNECTED or self.generation != generation)
+        known, ending = self._last_end
+        return ending if known == generation else None
 
     def refused(self, generation: int, refusal: UnusableServer) -> None:
         if generation == self.generation and self._current is not None and refusal.status == UNAUTHORIZED:
@@ -487,6 +493,8 @@ class Keeper:
             self.renew()
             return
         self.proxy_state.learn(last_end=ending)
+        if self.state is CONNECTED:
+            self._last_end = self.generation, ending
         if self.state is DEGRADED:  # it did not speak MCP; the next one may
             self._stop()
             self._loop.call_later(self.limits.find_again_seconds, self.wanted)
