@@ -193,7 +193,7 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     "a first build that fails is told in its place": (
         UNBUILT.replace(hot_reload={"failing": [BUILD | {"problem": "tsc: not found\nexit code 127"}]}),
         {
-            "HostNotStarted!": ("The server 'my-server' was not started. Fix what is wrong", "is in /b.log."),
+            "HostNotStarted!": ("The server 'my-server' was not started. Fix it;", "is in /b.log."),
             "ReloadFailed": ("npm run build of the server failed (today):\ntsc: not found\nexit code 127",),
         },
     ),

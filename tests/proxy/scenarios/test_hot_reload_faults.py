@@ -232,6 +232,22 @@ def test_a_new_server_that_dies_at_once_is_told_and_a_save_heals_it(proxies: Pro
     assert client.call("answer") == "three"
 
 
+def test_a_call_of_a_new_server_that_dies_at_once_is_told_once_what_another_call_does(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "dies")
+    assert state_of(client.call_result("answer")) == "restarting"
+    assert client.call_result("mcpStatus")["isError"]
+
+    told = text_of(client.call_result("answer"))
+
+    assert told.startswith("The server '")
+    assert "two cannot begin" in told
+    assert "The dev server" not in told
+    assert "makes a new attempt to start it" in told
+    assert "the next tool call" not in told
+
+
 @KINDS
 def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
     proxies: Proxies, kind: type[EditedServer]

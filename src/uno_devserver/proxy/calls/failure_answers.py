@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...issues import access_step
 from ...protocol.client.connection import ASK_FOR_LESS, TOO_LONG, AccessDenied
 from ...protocol.jsonrpc import RpcError, shown
+from ..health.upstream_issues import TRY_AGAIN
 from ..options import HOST
 from ..own_tools import HEALTH, INITIALIZE, MAIN
 from ..state import ConnectionState
@@ -112,6 +113,7 @@ def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> Unanswer
     does = "connect to it" if state.facts.is_remote else "start it"
     attempt = f"Each call{when} makes a new attempt to {does}; {HEALTH} shows the outcome."
     attempt = f"{HEALTH} has the details." if stays else attempt
+    steps = [step.replace(TRY_AGAIN, "Fix it.") for step in steps]  # the attempt says the rest
     return UnansweredRequest(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 
 

@@ -144,7 +144,7 @@ class Forwarder:
         self, problem: UnansweredRequest, call: Call, request: ForwardedRequest, running: RunningCalls
     ) -> Answer:
         if self.link.state is ConnectionState.DEGRADED:
-            raise problem
+            raise problem.of_server(self.state.facts)
         return await self.run_queued(call, request, running)
 
     async def run_queued(self, call: Call, request: ForwardedRequest, running: RunningCalls | None = None) -> Answer:
@@ -155,6 +155,8 @@ class Forwarder:
         caller = Caller(call, self.silence_seconds, running or request.running)
         try:
             return await self._send(call, request, caller)
+        except UnansweredRequest as failure:
+            raise failure.of_server(self.state.facts) from None  # before the queue adds notes to it
         finally:
             caller.close()
 

@@ -243,14 +243,14 @@ def _failed_builds(facts: ProxyFacts) -> Iterator[Issue]:
     for failure in _reload_failures(facts):
         if failure.get("step") == "build" and failure.get("role") == "server":
             build = failure.get("named")
-            yield _unusable(f"{build} of the server failed" if build else "The code of the server is wrong", failure)
+            what = f"{build} of the server failed" if build else "The code of the server is wrong"
+            yield _unusable(what, failure, TRY_AGAIN)
 
 
-def _unusable(what: str, failure: Mapping[str, object]) -> Issue:
+def _unusable(what: str, failure: Mapping[str, object], step: str = REMEDIES[UNUSABLE]) -> Issue:
     why = str(failure.get("problem") or "").rstrip()
     quoted = f":\n{why}" if "\n" in why else f": {why}" if why else "."  # what the compiler says has its columns
-    step = f"{REMEDIES[UNUSABLE]}{printed_in(failure.get('logFile'))}"
-    return warning(UNUSABLE, f"{what} ({failure.get('at')}){quoted}", step)
+    return warning(UNUSABLE, f"{what} ({failure.get('at')}){quoted}", f"{step}{printed_in(failure.get('logFile'))}")
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
