@@ -197,6 +197,24 @@ def test_what_fails_is_a_problem(workspace: WorkspaceBuilder, machine: Machine, 
     assert problem.format(root=machine.workspace, sep=os.sep) in result.stdout.split("Problems:\n")[1]
 
 
+def test_a_command_with_arguments_is_not_taken_for_a_file_that_is_still_to_be_built(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("package.json", '{"scripts": {"build": "x"}}').file("a b/serve.sh", "")
+    for name in ("node", "npm"):
+        (machine.tools / name).touch(mode=0o755)
+    found = {}
+    for command in ("node dist/index.js --token=a1b2", "a b/serve.sh", "gone dist/x"):
+        workspace.file(CONFIG, json.dumps({"mcpServerRoot": "..", "mcpServer": {"command": command, "args": ["x"]}}))
+        found[command] = [each["nextStep"] for each in machine.run("config", "--json").json["problems"]]
+
+    [[step], named, unbuilt] = found.values()
+    assert step.startswith('Write them into args: "mcpServer": {"command": "node", "args": ["dist/index.js", "--token=')
+    assert step.endswith(', "x"]}.')
+    assert "a1b2" not in step
+    assert (named, unbuilt) == ([], [])
+
+
 def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("package.json", '{"main": "dist/index.js", "scripts": {"build": "x"}}').file("a.ts", "")
     workspace.file("a.test.ts", "").file("views/page.html", "").file("tsconfig.json", "{}")

@@ -378,6 +378,17 @@ def test_a_folder_that_does_not_exist_is_named_by_its_full_path(tmp_path: Path, 
     assert (config.client_workspace, config.extension_path) == (None, None)
 
 
+@pytest.mark.parametrize(("named", "meant"), [("../src/Moon.csproj", "../src"), ("package.json", ".")])
+def test_a_file_in_the_place_of_a_folder_is_named_with_its_folder(tmp_path: Path, named: str, meant: str) -> None:
+    file = write(Path(os.path.normpath(tmp_path / ".devtools" / named)), "")
+
+    config = _read(tmp_path, json.dumps({"mcpServerRoot": named}))
+
+    (complaint,) = _complaints(config)
+    assert f'mcpServerRoot: {named} is a file, and its folder is used; write "{meant}".' in complaint
+    assert config.server_root == str(file.parent)
+
+
 def test_a_server_whose_folder_is_missing_is_not_replaced_by_a_host(tmp_path: Path) -> None:
     config = _read(tmp_path, '{"mcpServerRoot": "../gone"}')
 

@@ -422,7 +422,10 @@ class _ConfigReader:
             return None
         if field.kind is FieldKind.FOLDER:
             value = os.path.normpath(os.path.join(self._folder, value))
-            if not os.path.isdir(value):
+            if os.path.isfile(value):
+                value, named = os.path.dirname(value), os.path.dirname(str(given)) or "."
+                self._report(trail, f'{given} is a file, and its folder is used; write "{named}"')
+            elif not os.path.isdir(value):
                 self._report(trail, f"there is no folder {value}; paths are relative to {self._folder}")
                 return value if field.stays else None
         if field.kind is FieldKind.FILE:

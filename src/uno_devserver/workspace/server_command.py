@@ -1,12 +1,14 @@
 """The command line of the MCP server of a config: from the config itself, else from the package in its folder.
 
-Nothing is run, and no program except `uv` is searched for until the server is started. If the command line is not
-known, the result is an issue that says what to write. Cheap to import: the start of the server waits for it.
+Nothing is run, and no program except `uv` is searched for until the server is started, unless its arguments were given
+with it as one text. If the command line is not known, the result is an issue that says what to write. Cheap to import:
+the start of the server waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from itertools import islice
@@ -14,14 +16,14 @@ from itertools import islice
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, names_in, read_bytes
 from ..system.jsonc import JsonProblem, parse
-from ..system.programs import program_candidates
-from ..system.text import usable_name
+from ..system.programs import named_program_candidates, program_candidates
+from ..system.text import shown_words, usable_name
 from ..system.values import Value
 from .config import PROJECTS, Config, ServerCommand, can_be_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which have a few KB
@@ -93,6 +95,10 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     if isinstance(from_file, Issue):
         return from_file
     if own.command is not None:
+        if apart := _split_apart(own.command, folder, environ, platform):
+            message = f"{config.section}.command in {config.path} has arguments besides the program '{apart[0]}'."
+            step = f"Write them into args: {_section(config, shown_words((*apart, *own.args)))}."
+            return fatal("ConfigInvalid", message, step)
         origin = f"{config.section} in {config.path}"
         line = (own.command, *own.args)
         line = without_own_reload(line) if config.hot_reload.enabled else line
@@ -260,9 +266,21 @@ def _unknown(config: Config, why: str, platform: str) -> Issue:
 
 def _example(config: Config, platform: str) -> str:
     """A section of a config with a command that fits the kind of server in its folder."""
-    program, *arguments = _by_hand(_named_folder(config), platform)
-    given = ", ".join(f'"{argument}"' for argument in arguments)
-    return f'"{config.name or "mcpServer"}": {{"command": "{program}", "args": [{given}]}}'
+    return _section(config, _by_hand(_named_folder(config), platform))
+
+
+def _section(config: Config, line: Iterable[str]) -> str:
+    """The section of a config with this command line."""
+    program, *given = map(json.dumps, line)
+    return f'"{config.name or "mcpServer"}": {{"command": {program}, "args": [{", ".join(given)}]}}'
+
+
+def _split_apart(command: str, folder: str, environ: Mapping[str, str], platform: str) -> tuple[str, ...]:
+    """The words of a command that is a program with its arguments; empty if a program may have that name."""
+    words = command.split()
+    found = [named_program_candidates(name, folder, environ, platform) for name in (command, words[0])]
+    is_named, is_program = (any(map(os.path.isfile, paths)) for paths in found)
+    return tuple(words) if words[1:] and is_program and not is_named else ()
 
 
 def _manifest_in(root: str) -> str | None:
