@@ -165,6 +165,17 @@ def test_a_dotnet_project_is_built_quietly(tmp_path: Path, programs: Path) -> No
     assert (build.named, build.line, build.folder) == ("dotnet build Server.csproj", line, str(tmp_path))
 
 
+def test_a_project_that_the_command_names_is_not_replaced_by_another(tmp_path: Path, programs: Path) -> None:
+    (tmp_path / "Server.csproj").write_text('<Project Sdk="Microsoft.NET.Sdk" />')
+    package = WatchedPackage(Role.SERVER, str(tmp_path), project="Sever.csproj")
+
+    build = build_of(package, {"PATH": str(programs)}, "linux")
+
+    assert build is not None
+    assert build.named == "dotnet build Sever.csproj"
+    assert build.problem == f"There is no {tmp_path / 'Sever.csproj'}, which the command names. Correct that."
+
+
 @pytest.fixture
 def restored(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a reference, whose restore is recorded."""

@@ -75,6 +75,10 @@ def repository(tmp_path: Path) -> Path:
         ("packages/a", "node ../../node_modules/tool/index.js", "packages/a"),
         ("services/go", "go run ./cmd/server", "services/go"),
         (".", "dotnet run --project services/cs/Server.csproj", "services/cs"),
+        ("services", "dotnet run --project cs", "services/cs"),
+        ("services", "dotnet run --project=cs", "services/cs"),
+        ("services", "uv run --project py server", "services/py"),
+        ("services", "uv run cs", "."),  # a program, not the folder of that name
         (".", "dotnet run services/one/server.cs", "services/one"),
         (".", "curl http://localhost/x.js", "."),
         (".", "deno run -A services/deno/main.ts", "services/deno"),

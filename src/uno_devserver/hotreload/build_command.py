@@ -245,6 +245,10 @@ def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform:
     if project is None:  # it was removed meanwhile
         return None
     path = os.path.join(package.root, project)
+    if package.project and project != package.project:
+        problem = f"There is no {os.path.join(package.root, package.project)}, which the command names. Correct that."
+        line = ("dotnet", "build", package.project)
+        return BuildCommand(" ".join(line), line, package.root, problem)
     projects = project_graph(path, environ, answer=stored_answers(environ))
     framework = ("-f", projects[0].framework) if projects[0].several else ()
     # Without the summary each error is printed once.

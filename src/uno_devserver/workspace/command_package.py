@@ -34,6 +34,7 @@ _RUN = frozenset({"run", "run-script"})
 _EXECUTE = frozenset({"exec", "x", "dlx"})  # followed by a program instead of a script
 # Options of the package managers whose value is a package or its folder.
 _PACKAGE_OPTIONS = frozenset({"-w", "--workspace", "--filter", "-F", "--prefix", "-C", "--dir", "--cwd"})
+_FOLDER_OPTIONS = frozenset({"--project", "--directory"})  # of dotnet and uv; the first may also be a file
 _SHELL = frozenset("&;|<>$`()*?#~")  # what a shell would interpret
 _VALUED = frozenset({"-r", "--require", "--import", "--loader", "--env-file", "-C", "--conditions"})  # of Node
 
@@ -201,9 +202,11 @@ def _is_within(path: str, top: str) -> bool:
 
 def _named_folders(command: Sequence[str], directory: str, top: str) -> Iterator[str]:
     """The folders inside `top` that the words of the command lead to, those of scripts first."""
-    words = [word for word in command if not word.startswith("-")]
+    parts = [part for word in command for part in (word.split("=", 1) if word.startswith("-") else (word,))]
+    words = [word for word in parts if not word.startswith("-")]
     scripts = [word for word in words if word.endswith(SCRIPTS)]
-    for word in (*scripts, *(word for word in words if "/" in word or os.sep in word)):
+    named = [word for option, word in pairwise(parts) if option in _FOLDER_OPTIONS]
+    for word in (*scripts, *named, *(word for word in words if "/" in word or os.sep in word)):
         path = os.path.realpath(os.path.join(directory, word))
         # What is to be built does not exist yet; a name that is no path leads to the working folder.
         folder = next(folder for folder in upwards(path) if os.path.isdir(folder))
