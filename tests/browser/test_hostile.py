@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from browser.stage import evaluate
@@ -97,6 +98,22 @@ def test_a_number_that_is_half_typed_is_told_and_not_left_out(page: Page) -> Non
     page.get_by_role("button", name="Call").click()
 
     expect(page.get_by_role("region", name="Result")).to_contain_text('{"times":10}')
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown"),
+    [
+        ('{progress: 0.000002, message: "npm run build runs"}', "npm run build runs"),
+        ('{progress: 1, total: 4, message: "reading"}', "1 of 4 · reading"),
+        ("{progress: 7}", "7"),
+    ],
+)
+def test_progress_without_a_total_is_shown_by_its_words(page: Page, progress: str, shown: str) -> None:
+    _calling(page, f"run: (_, {{onProgress}}) => {{ onProgress({progress}); return new Promise(() => 0); }}", {})
+
+    page.get_by_role("button", name="Call").click()
+
+    expect(page.locator(".progress-text")).to_have_text(shown)
 
 
 def test_progress_that_is_no_number_does_not_end_a_call(page: Page) -> None:

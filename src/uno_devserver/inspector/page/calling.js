@@ -136,7 +136,8 @@ function createProgress() {
     bar.hidden = false;
     if (measured) Object.assign(bar, { max: total, value: Math.min(done, total) });
     else bar.removeAttribute("value");
-    message.textContent = [measured ? `${done} of ${total}` : done, text].filter(Boolean).join(" · ");
+    // Without a total the number has no meaning of its own; the proxy's are tiny, so that those of the server are larger.
+    message.textContent = [measured ? `${done} of ${total}` : text ? "" : done, text].filter(Boolean).join(" · ");
   }
 
   function stop() {
