@@ -215,6 +215,21 @@ def test_a_command_with_arguments_is_not_taken_for_a_file_that_is_still_to_be_bu
     assert (named, unbuilt) == ([], [])
 
 
+def test_where_typescript_writes_is_shown_if_the_missing_file_is_elsewhere(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("package.json", '{"main": "index.js", "scripts": {"build": "tsc"}}').file("a.ts", "")
+    workspace.file("tsconfig.json", '{"compilerOptions": {"outDir": "dist"}}').file(CONFIG, '{"mcpServerRoot": ".."}')
+    for name in ("node", "npm"):
+        (machine.tools / name).touch(mode=0o755)
+
+    [remark] = machine.run("config", "--json").json["remarks"]
+
+    root = machine.workspace
+    correct = f"if it does not write that file, correct 'main' of {root}/package.json."
+    assert remark.endswith(f"But {root}/tsconfig.json has it write into {root}/dist: {correct}")
+
+
 def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("package.json", '{"main": "dist/index.js", "scripts": {"build": "x"}}').file("a.ts", "")
     workspace.file("a.test.ts", "").file("views/page.html", "").file("tsconfig.json", "{}")

@@ -30,6 +30,8 @@ from ..system.text import (
 from ..system.values import Value
 from ..workspace.command_package import script_watcher
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
+from ..workspace.npm_packages import TSCONFIGS
+from ..workspace.paths import is_inside
 from ..workspace.repository import MANIFESTS
 from ..workspace.resolver import ResolutionKind
 from ..workspace.server_command import config_for_package, server_command, without_own_reload
@@ -363,7 +365,8 @@ def _remarks(found: ConfigFindings) -> Iterator[str]:
     if build is not None and build.writes and server is not None and not isinstance(server, Issue):
         missing = _missing_file(server)
         if missing is not None:
-            yield f"{missing} does not exist yet; {build.named} is run when the server is first needed."
+            elsewhere = _written_elsewhere(build.folder, missing, server.origin)
+            yield f"{missing} does not exist yet; {build.named} is run when the server is first needed.{elsewhere}"
     for package, _, files in found.sources:
         if not files.files and os.path.isdir(package.root):
             where = f"No file in {package.root} counts as code of the {package.role.value}, so no edit is noticed"
@@ -400,6 +403,18 @@ def _missing_file(server: ServerLine) -> str | None:
     if any(map(os.path.isfile, candidates)):
         paths = [path for path in paths if path != os.path.normpath(os.path.join(server.folder, program))]
     return next(iter(paths), None)
+
+
+def _written_elsewhere(folder: str, missing: str, origin: str) -> str:
+    """A sentence about the folder that TypeScript writes into, if the missing file is not in it."""
+    from ..hotreload.sources.typescript.disk import Disk
+    from ..hotreload.sources.typescript.tsconfig import read_tsconfig
+
+    path = next((path for name in TSCONFIGS if os.path.isfile(path := os.path.join(folder, name))), None)
+    written = read_tsconfig(path, Disk()).options.get("outDir") if path else None
+    if not isinstance(written, str) or is_inside(missing, os.path.normpath(os.path.join(folder, written))):
+        return ""
+    return f" But {path} has it write into {written}: if it does not write that file, correct {origin}."
 
 
 def _server_build(found: ConfigFindings) -> BuildCommand | None:
