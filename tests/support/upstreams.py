@@ -222,6 +222,10 @@ class Kept:
 
     # What the keeper says.
 
+    async def reconsider(self) -> None:
+        if self.workspace is not None:
+            await self.workspace.reconsider()
+
     def upstream_changed(self) -> None:
         self.changes += 1
         if self.service is not None:

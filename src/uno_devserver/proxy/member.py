@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 FIND_CODE_SECONDS = 1.0  # the most that a slow disk may delay a start; finding the code usually takes microseconds
 FIRST_CALLS_SECONDS = 0.02  # a pause after the start, for the calls that waited for it
+RECONSIDER_SECONDS = 1.0  # the most that a request waits for it; reading the config takes milliseconds
 QUIET_SECONDS = 0.2  # first calls come as soon as the upstream is connected; following the workspace can wait
 FINISH_SECONDS = 10.0  # for calls under way, when another server is wanted, or none
 
@@ -133,6 +134,13 @@ class Member:
         self.lists.set(prefix=config.prefix, tools=config.tools)
         self.forwarding.waits = self.options.wait_calls or config.wait_calls
         self.forwarding.limit_silence(config.silence_seconds)
+
+    async def reconsider(self) -> None:
+        """Check what the user has agreed to by now, without waiting for the next look; bounded."""
+        if self.workspace is not None:
+            await self.workspace.reconsider()
+        elif self._reloader is not None:
+            await asyncio.wait([self._reloader.update()], timeout=RECONSIDER_SECONDS)
 
     def update_reloader(self) -> None:
         """Have hot reload read the config again."""

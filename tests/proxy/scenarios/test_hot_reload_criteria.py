@@ -569,6 +569,20 @@ def test_a_typed_command_whose_config_has_only_settings_is_reloaded_once_the_use
     assert client.call("answer") == "two"
 
 
+def test_mcp_status_knows_at_once_what_the_user_agrees_to(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    write(server.machine.workspace / ".devtools" / "host.config.jsonc", '{"hotReload": {"strategy": "swap"}}')
+    del server.machine.environment["UNO_DEVSERVER_TRUST"]
+    client = proxies.connected("--", server.argv[0], "-IS", str(server.source))
+    client.wait_health(lambda report: "not trusted" in (report["proxy"]["hotReloadOff"] or ""), "not trusted")
+    before = text_of(client.call_result("mcpStatus"))
+
+    server.machine.run("trust")
+
+    assert "Hot reload is off, because the workspace is not trusted" in before
+    assert "Hot reload is off" not in text_of(client.call_result("mcpStatus"))
+
+
 @pytest.mark.parametrize("how", ["edited", "revoked"])
 def test_a_typed_command_is_not_reloaded_while_the_agreement_to_its_config_does_not_count(
     proxies: Proxies, how: str

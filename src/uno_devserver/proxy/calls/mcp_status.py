@@ -115,7 +115,7 @@ class McpStatus:
         if (pending := self._forwarding.queue_pending) is not None:
             await asyncio.wait([pending])
         reconsidered = attempt_due = self._is_down
-        if reconsidered:  # check whether the user trusts it now
+        if reconsidered or self._state.facts.hot_reload_off:  # check whether the user trusts it now
             await self._link.reconsider()
         while True:
             queue = self._forwarding.queue

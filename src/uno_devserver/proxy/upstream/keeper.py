@@ -56,6 +56,7 @@ class Owner(Protocol):
 
     @property
     def shared_peer(self) -> Peer: ...  # represents all clients to an upstream that has only one conversation
+    async def reconsider(self) -> None: ...  # checks what the user has agreed to by now
     def upstream_changed(self) -> None: ...  # an upstream was connected, or is not connected any more
     def upstream_replaced(self) -> None: ...  # another was connected; the old one still answers its open requests
     async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
@@ -220,8 +221,7 @@ class Keeper:
         return self.state is CONNECTED
 
     async def reconsider(self) -> None:
-        if self.owner.workspace is not None:
-            await self.owner.workspace.reconsider()
+        await self.owner.reconsider()
 
     def wanted(self, *, at_once: bool = False) -> None:
         if self.upstream is not None:
