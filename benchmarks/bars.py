@@ -284,7 +284,7 @@ HELD = [
     Held(
         "remote servers",
         "headers, certificates, HTTP+SSE; sign-in, renewal and expiry with a real authorization server",
-        (SCENARIOS + "test_remote_servers.py", SCENARIOS + "test_signed_in.py", "tests/cli/test_sign_in.py"),
+        (SCENARIOS + "test_remote_servers.py", SCENARIOS + "test_signed_in.py", "tests/cli/test_server_login.py"),
     ),
     Held("security", "each attack, and each claim of docs/security.md", ("tests/security/",)),
 ]

@@ -14,7 +14,7 @@ import pytest
 from support.dotnet_cli import RecordedDotNet, RecordedProject
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.package_state import BuildSettings, PackageState
-from uno_devserver.hotreload.python_code import remove_bytecode, syntax_errors
+from uno_devserver.hotreload.python_syntax import remove_bytecode, syntax_errors
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 from .projects import Project, stand_in_npm

@@ -14,7 +14,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "browser": (),
     },
     "It needs the SDK, the clients or the npm packages that only their own make targets install.": {
-        "cli/test_sign_in.py": (
+        "cli/test_server_login.py": (
             "test_a_client_registered_by_hand_is_used_again_without_naming_it",
             "test_a_port_that_another_program_has_is_named",
             "test_a_server_that_wants_another_scope_is_named_with_it",
@@ -76,7 +76,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page",
             "test_where_no_proxy_runs_one_runs_until_the_command_is_ended",
         ),
-        "cli/test_login.py": (
+        "cli/test_uno_login.py": (
             "test_an_application_with_a_window_keeps_running",
             "test_ctrl_c_is_handled_by_the_application_in_the_terminal",
         ),
@@ -275,7 +275,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cli/test_config.py": ("test_given_settings_and_what_follows_are_shown",),
         "cli/test_demo.py": ("test_the_commands_to_try_next_are_typed_as_this_installation_wants_them",),
         "cli/test_list.py": ("test_a_server_is_listed_with_the_recorded_lines",),
-        "cli/test_login.py": ("test_a_dotnet_that_cannot_be_run_is_named",),
+        "cli/test_uno_login.py": ("test_a_dotnet_that_cannot_be_run_is_named",),
         "cli/test_terminal.py": (
             "test_a_pipe_has_whole_paths_in_lines_of_any_length",
             "test_paths_are_said_as_one_can_type_them",
@@ -307,7 +307,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "hotreload/sources/test_npm.py": (
             "test_a_used_package_that_nobody_declares_is_found_by_the_import_of_what_it_writes",
         ),
-        "hotreload/test_started_output.py": (
+        "hotreload/test_output_freshness.py": (
             "test_the_next_step_fits_the_package",
             "test_the_text_names_the_output_and_not_another_argument_of_the_command",
         ),
@@ -385,7 +385,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_every_field_is_read_and_paths_are_relative_to_the_file",
             "test_the_code_of_a_server_is_in_its_root_else_where_it_runs_else_in_the_workspace",
         ),
-        "workspace/test_dotnet_answers.py": (),
+        "workspace/test_dotnet_query.py": (),
         "workspace/test_dotnet_project.py": (),
         "workspace/test_env_file.py": ("test_a_file_that_does_not_exist_is_named",),
         "workspace/test_repository.py": (
@@ -500,7 +500,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/scenarios/test_hot_reload_examples.py": (),
         "proxy/scenarios/test_inspector_events.py": ("test_a_build_that_fails_and_its_mending_are_in_the_history",),
         "proxy/scenarios/test_odd_upstreams.py": ("test_an_echo_is_refused_and_asks_the_client_nothing",),
-        "proxy/scenarios/test_started_output.py": (),
+        "proxy/scenarios/test_output_freshness.py": (),
         "proxy/test_main.py": (
             "test_without_input_or_output_it_says_so",
             "test_without_stderr_it_works_too",

@@ -14,8 +14,8 @@ from support.dotnet_cli import RecordedDotNet, RecordedProject
 from support.files import write, write_all
 from uno_devserver.issues import Issue
 from uno_devserver.workspace.config import Config, read_config
-from uno_devserver.workspace.dotnet_answers import SdkQuestions
 from uno_devserver.workspace.dotnet_project import read_project
+from uno_devserver.workspace.dotnet_query import SdkQuestions
 from uno_devserver.workspace.server_command import ServerLine, server_command, server_name, without_own_reload
 
 ROOTED = '{"mcpServerRoot": ".."}'

@@ -312,7 +312,7 @@ COMMANDS = (
     Command(
         ("login",),
         "Sign in to an MCP server, or in the Uno Settings application",
-        "login:run",
+        "uno_login:run",
         (
             Option(("--headless",), "Without a URL: sign in without a window"),
             Option(("--no-open",), "Print the address of the page to sign in on, without opening a browser"),
@@ -342,7 +342,7 @@ COMMANDS = (
     Command(
         ("logout",),
         "Sign out of a remote MCP server",
-        "sign_in:logout",
+        "server_login:logout",
         arguments=(URL,),
     ),
     Command(

@@ -19,7 +19,7 @@ from ..system.run import run
 from ..system.state_files import make_own_folder, read_own
 from ..system.text import decode_output
 from ..system.values import Value
-from ..workspace.dotnet_answers import AT_ONCE, ask_sdk, sdk_can_be_asked
+from ..workspace.dotnet_query import AT_ONCE, ask_sdk, sdk_can_be_asked
 from .entry_points import ADDIN_ITEM
 
 TYPE_CHECKING = False

@@ -24,8 +24,8 @@ from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.text import words_to_agree_to
 from ..system.values import Value
 from ..workspace.config import PROJECTS
-from ..workspace.dotnet_answers import content_key, stored_answers
 from ..workspace.dotnet_project import ASSETS, is_program, project_graph, project_in
+from ..workspace.dotnet_query import content_key, stored_answers
 from ..workspace.npm_packages import LOCKFILES, MANAGERS, missing_outputs, packages_to_build, read_manifest
 from ..workspace.repository import BudgetSpent, belongs_to_us
 from .sources.finder import PackageKind, kind_of

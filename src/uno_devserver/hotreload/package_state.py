@@ -25,10 +25,10 @@ from .build_run import log_path, run_build
 from .digest_store import UNKNOWN
 from .disk_digest import DiskDigest
 from .fingerprint import Fingerprint
-from .python_code import remove_bytecode, syntax_errors
+from .output_freshness import StartedOutput, with_outputs
+from .python_syntax import remove_bytecode, syntax_errors
 from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
-from .started_output import StartedOutput, with_outputs
 from .watched_package import Role
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from .engine import Engine
-    from .first_start import FirstStart
     from .options import ProxyOptions
+    from .startup import FirstStart
 else:
     import _signal as signal  # `signal` only adds enums, which take half a millisecond before the first answer
 
@@ -133,7 +133,7 @@ class Proxy:
         if without_tls:
             sys.modules["ssl"] = None  # type: ignore[assignment]
         try:
-            from .first_start import FirstStart
+            from .startup import FirstStart
 
             first = FirstStart(self._options, self._state.timeline)
             from . import engine  # noqa: F401

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ..protocol.service import Params, Session
     from ..workspace.config import Config
     from ..workspace.resolver import Workspace
-    from .first_start import FirstStart
     from .lists.publisher import ListPublisher, ServerLists
     from .reload.reloader import Reloader
+    from .startup import FirstStart
     from .state import ProxyState
     from .upstream.base import RunningUpstream, Upstream
     from .workspace.controller import WorkspaceController

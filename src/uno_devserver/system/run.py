@@ -166,7 +166,7 @@ def _start(
     popen: type[subprocess.Popen[bytes]], line: list[str], options: dict[str, Any], outlives: bool
 ) -> subprocess.Popen[bytes]:
     if sys.platform == "win32":
-        from .batch_files import batch_command, is_batch_file
+        from .cmd_exe import batch_command, is_batch_file
         from .jobs import start_in_job
 
         command: list[str] | str = line

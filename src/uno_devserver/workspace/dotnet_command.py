@@ -14,8 +14,8 @@ from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.state_files import name_for
 from ..system.values import Value
-from .dotnet_answers import stored_answer
 from .dotnet_project import ASSETS, dotnet_root, is_program, read_project
+from .dotnet_query import stored_answer
 from .repository import is_inside
 
 TYPE_CHECKING = False

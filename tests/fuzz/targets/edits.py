@@ -14,7 +14,7 @@ from uno_devserver.instances.csproj_user import NotUnderstood, merged
 from uno_devserver.msbuild.xml import XmlProblem, parse_xml
 from uno_devserver.setup import client_cli
 from uno_devserver.setup.config_file import decode_text, encode_text
-from uno_devserver.setup.edits import json_document, toml_document, toml_edit, yaml_document  # noqa: F401  # instrumented
+from uno_devserver.setup.edits import json_document, toml_document, toml_splices, yaml_document  # noqa: F401  # instrumented
 from uno_devserver.setup.edits.document import EditProblem, open_document
 from uno_devserver.setup.entry_command import own_arguments
 from uno_devserver.setup.profiles import Format

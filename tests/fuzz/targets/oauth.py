@@ -11,8 +11,8 @@ from unittest.mock import patch
 import httpx2
 from mcp.client.auth import AuthorizationCodeResult
 
-from uno_devserver.proxy.upstream import oauth
-from uno_devserver.proxy.upstream.oauth import Client, SignInProblem
+from uno_devserver.proxy.upstream import oauth_sign_in
+from uno_devserver.proxy.upstream.oauth_sign_in import Client, SignInProblem
 from uno_devserver.proxy.upstream.token_store import header_token
 
 from ..documents import ODD
@@ -129,12 +129,12 @@ async def _sign_in(pieces: Pieces) -> None:
     client = pieces.choice((Client(None, None), Client("one", "two"), Client("https://me.example/client", None)))
     browser: Any = _Browser(pieces.choice((None, None, ISSUER, "x")))
     world = _World(pieces)
-    with patch.object(oauth, "_http_client", world.client):
+    with patch.object(oauth_sign_in, "_http_client", world.client):
         try:
-            record = await asyncio.wait_for(oauth.sign_in(SERVER, client, scope, browser, browser.show), 60)
+            record = await asyncio.wait_for(oauth_sign_in.sign_in(SERVER, client, scope, browser, browser.show), 60)
             assert header_token(record.tokens["access_token"])
             world.asked = 0
-            renewed = await oauth._renewed(record) if record.renewable else record
+            renewed = await oauth_sign_in._renewed(record) if record.renewable else record
         except SignInProblem as problem:
             told(problem)
             return

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from support.machine import DATA_HOME
 from support.mcp_peers import TestPeer
-from uno_devserver.cli import sign_in
+from uno_devserver.cli import server_login
 from uno_devserver.protocol.client.connection import AccessDenied, ConnectionLost, UnusableServer
 from uno_devserver.protocol.client.credentials import expanded_headers
 from uno_devserver.protocol.client.http_endpoint import Endpoint, NotMcp, StreamCut
@@ -259,7 +259,7 @@ def check_sign_in(data: bytes) -> None:
         path.write_bytes(text)
         token_store._told.add(str(path))
         found = token_store.read_sign_in(URL)
-        json.dumps(sign_in.list_sign_ins().data)
+        json.dumps(server_login.list_sign_ins().data)
         if found is None:
             found = token_store.SignIn(**SIGN_IN)
         assert found.url == URL

@@ -20,7 +20,7 @@ from uno_devserver.hotreload.sources.typescript.imports import scan
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.msbuild import expressions
 from uno_devserver.system.run import RunOutcome
-from uno_devserver.workspace import dotnet_answers
+from uno_devserver.workspace import dotnet_query
 from uno_devserver.workspace.command_package import (
     OutsideRepository,
     followed_manifests,
@@ -202,7 +202,7 @@ SETTINGS_NAMES = (
     "Project",
 )
 ANSWER_NAMES = (
-    *("Properties", "Items", *dotnet_answers.PROPERTIES, *dotnet_answers.ITEMS, "ProjectReference", "FullPath"),
+    *("Properties", "Items", *dotnet_query.PROPERTIES, *dotnet_query.ITEMS, "ProjectReference", "FullPath"),
     *("CopyToOutputDirectory", "key", "agrees", "names", "sources", "references", "target", "command", "arguments"),
 )
 
@@ -245,18 +245,16 @@ def _check_sdk_answer(project: Any, environ: dict[str, str], said: bytes) -> Non
         answer = {}
     answer = answer if isinstance(answer, dict) else {}
     outcome = RunOutcome(0, b"MSBuild said something\n" + said)
-    stored = dotnet_answers._path(project, environ)
-    put(
-        os.path.relpath(stored, folder()), json.dumps({**answer, "key": dotnet_answers._key(project, environ)}).encode()
-    )
-    dotnet_answers.stored_answer(project, environ)
+    stored = dotnet_query._path(project, environ)
+    put(os.path.relpath(stored, folder()), json.dumps({**answer, "key": dotnet_query._key(project, environ)}).encode())
+    dotnet_query.stored_answer(project, environ)
     with (
-        patch.object(dotnet_answers, "run", lambda *_, **__: outcome),
-        patch.object(dotnet_answers, "find_program", lambda *_: sys.executable),
-        patch.object(dotnet_answers, "sdk_can_be_asked", lambda _: True),
+        patch.object(dotnet_query, "run", lambda *_, **__: outcome),
+        patch.object(dotnet_query, "find_program", lambda *_: sys.executable),
+        patch.object(dotnet_query, "sdk_can_be_asked", lambda _: True),
     ):
         os.remove(stored)
-        (answered,) = dotnet_answers.SdkQuestions(environ).answers([project])
+        (answered,) = dotnet_query.SdkQuestions(environ).answers([project])
         assert all("\0" not in path for path in answered.sources)
 
 

@@ -18,7 +18,7 @@ from support.machine import DATA_HOME, Machine
 from support.sign_ins import AuthorizationServer, login, served
 from support.waiting import until
 from uno_devserver.proxy.upstream import token_store
-from uno_devserver.proxy.upstream.oauth import renew_stored
+from uno_devserver.proxy.upstream.oauth_sign_in import renew_stored
 from uno_devserver.proxy.upstream.token_store import (
     SignIn,
     TokenCredentials,

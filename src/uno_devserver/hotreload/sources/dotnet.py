@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from ...system.folders import relative_path
-from ...workspace.dotnet_answers import SdkQuestions, stored_answers
 from ...workspace.dotnet_project import project_graph
+from ...workspace.dotnet_query import SdkQuestions, stored_answers
 from ...workspace.paths import upwards
 from ...workspace.repository import is_inside
 

@@ -14,8 +14,8 @@ from enum import Enum
 from ...system.folders import relative_path
 from ...workspace.config import PROJECTS
 from ...workspace.devtools_folder import ADDINS_FOLDER
-from ...workspace.dotnet_answers import question_verb
 from ...workspace.dotnet_project import project_in, projects_in
+from ...workspace.dotnet_query import question_verb
 from ...workspace.npm_packages import (
     OUTPUT_FOLDERS,
     PACKAGE_JSON,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..jsonrpc import RpcError
 from ..versions import LISTS
-from .questions import notify_peer
+from .server_requests import notify_peer
 
 if TYPE_CHECKING:
     from ..service import Params

@@ -32,7 +32,6 @@ from .change_subscription import Backoff, WatchedUris, announce_all_lists
 from .connection import AccessDenied, ConnectionLost, ServerDescription, UnusableServer
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut, hear_events, media_type
-from .questions import ServerQuestions
 from .raw_messages import (
     NOTHING,
     RawMessage,
@@ -42,6 +41,7 @@ from .raw_messages import (
     result_in,
     without_envelope,
 )
+from .server_requests import ServerQuestions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

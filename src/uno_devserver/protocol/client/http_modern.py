@@ -43,7 +43,6 @@ from .change_subscription import Backoff, announce_all_lists, listen_params, not
 from .connection import AccessDenied, ConnectionLost, ServerDescription
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut
-from .questions import call_until_complete, notify_peer
 from .raw_messages import (
     MODERN_VERSION,
     NOTHING,
@@ -55,6 +54,7 @@ from .raw_messages import (
     result_in,
     with_envelope,
 )
+from .server_requests import call_until_complete, notify_peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,6 @@ from ..versions import (
 )
 from .change_subscription import WatchedUris, listen_params
 from .connection import STDIO, AccessDenied, AnswerTooLong, ConnectionLost, ServerDescription, UnusableServer
-from .questions import ServerQuestions, call_until_complete, notify_peer
 from .raw_messages import (
     ABSENT,
     MAX_UNEXAMINED,
@@ -44,6 +43,7 @@ from .raw_messages import (
     with_envelope,
     without_envelope,
 )
+from .server_requests import ServerQuestions, call_until_complete, notify_peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

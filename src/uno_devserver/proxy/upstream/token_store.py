@@ -3,7 +3,7 @@
 One file per server, of this user alone, written by `uno-devserver login` and by renewals; the secrets in it may be in
 the system's keyring instead. A token is read for the
 server whose URL is in its file, and for no other. Tokens are renewed in a short-lived child process
-(`oauth.py`), because importing the SDK would cost the proxy half a second and 40 MB.
+(`oauth_sign_in.py`), because importing the SDK would cost the proxy half a second and 40 MB.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def can_sign_in() -> bool:
 
 
 def _renew_in_child(url: str, used: str | None, unsaved: Unsaved | None) -> tuple[str | None, SignIn | None]:
-    """Call `renew_stored` of `oauth.py` in a child process. Blocks."""
+    """Call `renew_stored` of `oauth_sign_in.py` in a child process. Blocks."""
     from .keyring_secrets import install_step
 
     if not can_sign_in():
@@ -299,7 +299,7 @@ def _renew_in_child(url: str, used: str | None, unsaved: Unsaved | None) -> tupl
     if unsaved is not None:
         asked |= {"unsaved": unsaved.record.__dict__, "replaces": unsaved.replaces}
     try:
-        answer = ask_module("uno_devserver.proxy.upstream.oauth", asked, RENEWAL_SECONDS)
+        answer = ask_module("uno_devserver.proxy.upstream.oauth_sign_in", asked, RENEWAL_SECONDS)
         problem, kept = answer["problem"], answer["unsaved"] and SignIn(**answer["unsaved"])
     except TimeoutError:
         return f"it took more than {RENEWAL_SECONDS:g} s.", None

@@ -305,9 +305,7 @@ class WatchScope:
             small = status.st_size <= limit and S_ISREG(status.st_mode)
             if small and os.path.basename(path).lower() != ASSETS:
                 content = (hash(read_head(path, limit)),)
-                status = os.stat(
-                    path
-                )  # read last: else a file that is saved meanwhile would look old
+                status = os.stat(path)  # read last: else a file that is saved meanwhile would look old
         except (OSError, ValueError, FileProblem):
             return
         self.files[path] = (_changed_at(status), *content)

@@ -41,12 +41,12 @@ class TomlDocument:
         )
 
     def spans(self, at: int) -> tuple[tuple[int, int], ...]:
-        from . import toml_edit
+        from . import toml_splices
 
-        return toml_edit.spans(self._text, (*self._root, self.entries[at].name))
+        return toml_splices.spans(self._text, (*self._root, self.entries[at].name))
 
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
-        from . import toml_edit  # imported late, because its patterns take 3 ms
+        from . import toml_splices  # imported late, because its patterns take 3 ms
 
         name = name if at is None else self.entries[at].name
         new = dict(settings)
@@ -55,20 +55,20 @@ class TomlDocument:
             gone = [key for key in old if key in drop and key not in new]
             kept = {key: value for key, value in old.items() if key not in gone}
             servers = {**self._servers, name: {**kept, **new}}
-            return self._changed([name], servers, lambda text, path: toml_edit.update(text, path, old, new, gone))
-        change = toml_edit.replace if name in self._servers else toml_edit.add
+            return self._changed([name], servers, lambda text, path: toml_splices.update(text, path, old, new, gone))
+        change = toml_splices.replace if name in self._servers else toml_splices.add
         return self._changed([name], {**self._servers, name: new}, lambda text, path: change(text, path, new))
 
     def remove(self, indexes: Collection[int]) -> str:
-        from . import toml_edit
+        from . import toml_splices
 
         names = [self.entries[index].name for index in indexes]
         servers = {name: value for name, value in self._servers.items() if name not in names}
-        return self._changed(names, servers, toml_edit.without)
+        return self._changed(names, servers, toml_splices.without)
 
     def _changed(self, names: Sequence[str], servers: Table, change: Callable[[str, Path], str]) -> str:
         """Apply a change to each of these entries; raises EditProblem unless these `servers` and all else result."""
-        from .toml_edit import foreign
+        from .toml_splices import foreign
 
         text = self._text
         try:

@@ -64,7 +64,7 @@ def sign_in(invocation: Invocation) -> Result:
     if not can_sign_in():
         message = "Signing in needs packages that are not installed."
         raise UserError("LoginNotInstalled", message, f"Run: {install_step('login')}")
-    from ..proxy.upstream.oauth import SignInProblem
+    from ..proxy.upstream.oauth_sign_in import SignInProblem
 
     before = read_sign_in(url)
     keyring = invocation.on("keyring") or (before is not None and before.keyring)
@@ -136,8 +136,8 @@ def _server(invocation: Invocation) -> str:
 
 
 async def _sign_in(url: str, scope: str | None, before: SignIn | None, invocation: Invocation) -> SignIn:
-    from ..proxy.upstream.oauth import Client, Redirect
-    from ..proxy.upstream.oauth import sign_in as sign_in_to
+    from ..proxy.upstream.oauth_sign_in import Client, Redirect
+    from ..proxy.upstream.oauth_sign_in import sign_in as sign_in_to
 
     client_id, secret, issuer = invocation.value("client-id"), os.environ.get(SECRET_VARIABLE) or None, None
     if client_id is None and before is not None and not before.registered:  # the one that the user gave last time

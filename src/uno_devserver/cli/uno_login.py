@@ -1,4 +1,4 @@
-"""`login`: opens the Uno Settings application, in which the user signs in; with a URL, see `sign_in.py`.
+"""`login`: opens the Uno Settings application, in which the user signs in; with a URL, see `server_login.py`.
 
 With a window, the application keeps running when this command ends. With --headless it uses the terminal, including
 its input, and this command returns its exit code.
@@ -28,12 +28,12 @@ SIGN_IN_OPTIONS = ("client-id", "scope", "port", "no-open", "keyring")  # of `lo
 
 
 def run(invocation: Invocation, grace_seconds: float = GRACE_SECONDS) -> Result:
-    from . import sign_in
+    from . import server_login
 
     if invocation.on("list"):
-        return sign_in.list_sign_ins()
-    if any(map(sign_in.is_address, invocation.arguments)) or any(map(invocation.options.get, SIGN_IN_OPTIONS)):
-        return sign_in.sign_in(invocation)
+        return server_login.list_sign_ins()
+    if any(map(server_login.is_address, invocation.arguments)) or any(map(invocation.options.get, SIGN_IN_OPTIONS)):
+        return server_login.sign_in(invocation)
     headless = invocation.on("headless")
     arguments = ((HEADLESS,) if headless else ()) + invocation.arguments + invocation.forwarded + invocation.child
     command = [_dotnet(), _program(invocation), "login", *arguments]

@@ -20,8 +20,8 @@ from support.machine import DATA_HOME, WINDOWS, Machine
 from support.packages import CORE, GROUPS, host, settings
 from support.terminals import Terminal
 from support.workspace import WorkspaceBuilder
-from uno_devserver.cli.login import run
 from uno_devserver.cli.parse import parse
+from uno_devserver.cli.uno_login import run
 
 WAIT_SECONDS = 20.0
 PRLIMIT = shutil.which("prlimit")

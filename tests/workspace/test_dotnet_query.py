@@ -9,8 +9,8 @@ import pytest
 
 from support.dotnet_cli import PROJECTS, RecordedDotNet, RecordedProject
 from support.files import write
-from uno_devserver.workspace.dotnet_answers import SdkQuestions, stored_answer
 from uno_devserver.workspace.dotnet_project import DotNetProject, is_source, read_project
+from uno_devserver.workspace.dotnet_query import SdkQuestions, stored_answer
 
 ANSWERED = [name for name, project in PROJECTS.items() if not project["exit_code"] and name != "multi-target"]
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx2
 import pytest
 
-from uno_devserver.proxy.upstream.oauth import Redirect, SignInProblem
+from uno_devserver.proxy.upstream.oauth_sign_in import Redirect, SignInProblem
 
 
 async def test_the_wait_for_the_browser_has_an_end() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from support.mcp_peers import TestPeer
 from support.waiting import until
-from uno_devserver.protocol.client import questions
+from uno_devserver.protocol.client import server_requests
 from uno_devserver.protocol.client.connection import ConnectionLost
-from uno_devserver.protocol.client.questions import call_until_complete
+from uno_devserver.protocol.client.server_requests import call_until_complete
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -116,7 +116,7 @@ async def test_questions_are_asked_at_the_same_time_and_the_first_refusal_ends_t
 
 
 async def test_a_server_without_a_question_is_called_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(server_requests, "FIRST_PAUSE_SECONDS", 0.001)
     server = Server({"resultType": "input_required", "requestState": "s"}, asking({}), DONE)
 
     await call_until_complete({"name": "t"}, peer(), server)

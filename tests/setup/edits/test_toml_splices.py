@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from support.toml_texts import VALUES, toml_texts
 from uno_devserver.setup.edits.document import EditProblem, same_value
-from uno_devserver.setup.edits.toml_edit import InlineMember, Statement, scan
+from uno_devserver.setup.edits.toml_splices import InlineMember, Statement, scan
 
 
 def pairs(text: str) -> list[Statement | InlineMember]:

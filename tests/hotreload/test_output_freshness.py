@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from uno_devserver.hotreload.output_freshness import stale_output_text, started_output
 from uno_devserver.hotreload.sources.finder import find_sources
-from uno_devserver.hotreload.started_output import stale_output_text, started_output
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 ELF = b"\x7fELF and more"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.batch_files import OPTIONS, batch_command, is_batch_file
+from uno_devserver.system.cmd_exe import OPTIONS, batch_command, is_batch_file
 from uno_devserver.system.run import run
 
 CMD = "C:\\Windows\\System32\\cmd.exe"
