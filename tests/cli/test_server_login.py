@@ -20,7 +20,7 @@ from support.http_proxy import LoopbackProxy
 from support.machine import DATA_HOME, RUN_SECONDS, Machine
 from support.ports import lasting_port
 from support.sign_ins import TOKEN, AuthorizationServer, Login, Site, browse, login, served, stored
-from uno_devserver.proxy.upstream.token_store import SignIn, write_sign_in
+from uno_devserver.proxy.upstream.access_tokens import SignIn, write_sign_in
 
 CLIENT_ID, CLIENT_SECRET = "registered-by-hand", "secret-of-the-client"
 

@@ -82,7 +82,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     answers = [json.loads(line)["result"] for line in result.stdout.splitlines()[: len(FIRST)]]
     assert len(answers[-1]["tools"]) == (16 if known else 5)
     imported = _imported_at(result.stderr, len(FIRST))
-    assert "uno_devserver.proxy.front.first_answers" in imported
+    assert "uno_devserver.proxy.front.dispatcher" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
     ours = [name.split(".")[1:] for name in imported if name.startswith("uno_devserver.")]
     assert {parts[0] for parts in ours} - OURS == set()

@@ -24,7 +24,7 @@ from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.reload.reloader import Reloader
-from uno_devserver.proxy.reload.restart import Restarter
+from uno_devserver.proxy.reload.restart_or_swap import Restarter
 from uno_devserver.proxy.state import ProxyState
 from uno_devserver.proxy.upstream.base import Ending, RunningUpstream, StartFailure, Upstream
 from uno_devserver.proxy.upstream.keeper import Keeper

@@ -34,7 +34,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/scenarios/test_real_projects.py": (),
         "proxy/scenarios/test_signed_in.py": (),
         "proxy/upstream/test_keyring_secrets.py": (),
-        "proxy/upstream/test_token_store.py": (
+        "proxy/upstream/test_access_tokens.py": (
             "test_a_refresh_token_is_not_sent_while_its_successor_cannot_be_stored",
             "test_a_refused_token_is_renewed",
             "test_a_revoked_sign_in_is_not_tried_again_and_the_log_says_what_to_do",
@@ -564,7 +564,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/lists/test_catalogue.py": ("test_the_file_is_its_users_alone",),
         "proxy/scenarios/test_inspector.py": ("test_the_token_is_in_the_status_file_and_nowhere_else",),
         "proxy/upstream/test_command_launch.py": ("test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other",),
-        "proxy/upstream/test_token_store.py": ("test_a_file_that_others_may_write_is_not_used",),
+        "proxy/upstream/test_access_tokens.py": ("test_a_file_that_others_may_write_is_not_used",),
         "setup/scenarios/test_bad_input.py": (
             "test_a_file_that_may_not_be_read_is_named",
             "test_a_folder_that_may_not_be_written_is_named",
@@ -822,7 +822,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "instances/test_registry_scan.py": ("test_thousands_of_files_are_no_burden",),
         "msbuild/test_expressions.py": ("test_only_whole_references_are_replaced",),
         "proxy/inspection/test_call_recorder.py": ("test_calls_stand_in_the_queue_until_it_is_their_turn",),
-        "proxy/reload/test_restart.py": ("test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was",),
+        "proxy/reload/test_restart_or_swap.py": ("test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was",),
         "proxy/scenarios/test_command_line.py": (
             "test_for_a_workspace_that_nobody_trusts_health_says_so_and_counts_the_tools_of_the_catalogue",
         ),

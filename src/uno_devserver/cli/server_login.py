@@ -12,8 +12,7 @@ import sys
 import time
 
 from ..issues import UserError
-from ..proxy.upstream.keyring_secrets import KeyringProblem, check, install_step
-from ..proxy.upstream.token_store import (
+from ..proxy.upstream.access_tokens import (
     can_sign_in,
     lock_path,
     read_sign_in,
@@ -24,6 +23,7 @@ from ..proxy.upstream.token_store import (
     with_secrets,
     write_sign_in,
 )
+from ..proxy.upstream.keyring_secrets import KeyringProblem, check, install_step
 from ..system.locks import FileLock
 from ..system.text import has_credentials
 from .parse import MAX_PORT
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from ..proxy.upstream.token_store import SignIn
+    from ..proxy.upstream.access_tokens import SignIn
     from .parse import Invocation
 
     T = TypeVar("T")

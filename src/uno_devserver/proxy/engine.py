@@ -56,7 +56,7 @@ CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to star
 
 
 class Engine:
-    """Implements `front.first_answers.Engine` and `member.Owner`."""
+    """Implements `front.dispatcher.Engine` and `member.Owner`."""
 
     def __init__(
         self,

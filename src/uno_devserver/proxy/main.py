@@ -16,7 +16,7 @@ import time
 from ..issues import UserError, fatal
 from ..system.folders import folders
 from ..system.log import ERROR, log
-from .front.first_answers import Front
+from .front.dispatcher import Front
 from .front.input import client_input, tells_closed
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile

@@ -12,8 +12,8 @@ import httpx2
 from mcp.client.auth import AuthorizationCodeResult
 
 from uno_devserver.proxy.upstream import oauth_sign_in
+from uno_devserver.proxy.upstream.access_tokens import header_token
 from uno_devserver.proxy.upstream.oauth_sign_in import Client, SignInProblem
-from uno_devserver.proxy.upstream.token_store import header_token
 
 from ..documents import ODD
 from ..pieces import Pieces

@@ -22,7 +22,7 @@ from uno_devserver.protocol.http.client_connection import HttpFailure, Reply
 from uno_devserver.protocol.http.network_settings import HttpProxy, ProxyRefusal, proxy_for
 from uno_devserver.protocol.http.request_reader import RequestReader
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.proxy.upstream import token_store
+from uno_devserver.proxy.upstream import access_tokens
 from uno_devserver.system.text import shown_url
 
 from ..documents import BUILT, RAW, WORDS, document
@@ -56,9 +56,9 @@ def check_url(data: bytes) -> None:
             say_nothing_secret(str(error))
         return
     _check_target(origin, target)
-    key = token_store.server_key(url)
-    assert token_store.server_key(key) == key
-    os.fsencode(token_store.record_path(url))
+    key = access_tokens.server_key(url)
+    assert access_tokens.server_key(key) == key
+    os.fsencode(access_tokens.record_path(url))
     LOOP.run_until_complete(_check_redirect(url))
 
 
@@ -254,24 +254,24 @@ def check_sign_in(data: bytes) -> None:
     if data[:1] == BUILT:  # one member of a sound record is another one
         text = _changed(Pieces(data[1:]))
     with patch.dict(os.environ, {DATA_HOME: str(folder())}):
-        path = Path(token_store.record_path(URL))
+        path = Path(access_tokens.record_path(URL))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
-        token_store._told.add(str(path))
-        found = token_store.read_sign_in(URL)
+        access_tokens._told.add(str(path))
+        found = access_tokens.read_sign_in(URL)
         json.dumps(server_login.list_sign_ins().data)
         if found is None:
-            found = token_store.SignIn(**SIGN_IN)
+            found = access_tokens.SignIn(**SIGN_IN)
         assert found.url == URL
         assert found.access_token is None or encode_headers({"Authorization": f"Bearer {found.access_token}"})
         assert found.is_due(0.0) <= found.is_due(1e12)
         assert found.scope is None or isinstance(found.scope, str)
         if not found.keyring and _is_finite(found):
-            token_store.write_sign_in(found)
-            assert token_store.read_sign_in(URL) == found
+            access_tokens.write_sign_in(found)
+            assert access_tokens.read_sign_in(URL) == found
 
 
-def _is_finite(record: token_store.SignIn) -> bool:
+def _is_finite(record: access_tokens.SignIn) -> bool:
     """Whether JSON has a form for each number; a member that nobody reads may be any."""
     try:
         json.dumps(record.__dict__, allow_nan=False)

@@ -31,7 +31,7 @@ from uno_devserver.proxy.calls.era_translation import (
     for_handshake_client,
     for_modern_client,
 )
-from uno_devserver.proxy.front.first_answers import Front
+from uno_devserver.proxy.front.dispatcher import Front
 from uno_devserver.proxy.lists.merge import Offered, ServerOffer, combined, entries, merged
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES, OwnToolFacts

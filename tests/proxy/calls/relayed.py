@@ -26,7 +26,7 @@ from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.relay import CallRelay
 from uno_devserver.proxy.calls.upstream_link import CallLimits
-from uno_devserver.proxy.front.first_answers import Front
+from uno_devserver.proxy.front.dispatcher import Front
 from uno_devserver.proxy.front.output import ClientOutput
 from uno_devserver.proxy.front.session import StdioSession
 from uno_devserver.proxy.state import ConnectionState
@@ -36,7 +36,7 @@ FIRST_ID = "first"
 
 
 class RelayedClient:
-    """Front, session and relay between a client and a scripted upstream. Implements `front.first_answers.Engine`."""
+    """Front, session and relay between a client and a scripted upstream. Implements `front.dispatcher.Engine`."""
 
     def __init__(
         self,

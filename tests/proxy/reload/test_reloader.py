@@ -35,7 +35,7 @@ from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import STATUS
 from uno_devserver.proxy.reload import reloader as module
 from uno_devserver.proxy.reload.reloader import Reloader
-from uno_devserver.proxy.reload.restart import Restarter
+from uno_devserver.proxy.reload.restart_or_swap import Restarter
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.addins import sources_key

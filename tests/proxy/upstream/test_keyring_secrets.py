@@ -12,8 +12,8 @@ import pytest
 from support.machine import DATA_HOME, Machine
 from support.proxies import Proxies
 from support.sign_ins import AuthorizationServer, login
+from uno_devserver.proxy.upstream.access_tokens import SignIn, TokenCredentials, record_path, write_sign_in
 from uno_devserver.proxy.upstream.keyring_secrets import KeyringProblem, fetch, store
-from uno_devserver.proxy.upstream.token_store import SignIn, TokenCredentials, record_path, write_sign_in
 
 BACKEND = """
 import json, os, pathlib, time

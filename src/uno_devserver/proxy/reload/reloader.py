@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ..calls.forwarder import Forwarder
     from ..options import ProxyOptions
     from ..upstream.keeper import Keeper
-    from .restart import Restarter
+    from .restart_or_swap import Restarter
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 
@@ -399,7 +399,7 @@ class Reloader:
         assert self._queue is not None
         assert self._own is not None
         if self._restarter is None:
-            from .restart import Restarter  # few proxies need it, and none when it starts
+            from .restart_or_swap import Restarter  # few proxies need it, and none when it starts
 
             self._restarter = Restarter(self._keeper)
         self._restarting = True

@@ -44,8 +44,7 @@ from ...protocol.versions import NEWEST_HANDSHAKE
 from ...system.locks import FileLock
 from ...system.tcp_peers import is_another_users_server
 from ...system.text import one_line
-from .keyring_secrets import KeyringProblem
-from .token_store import (
+from .access_tokens import (
     RECORD_BYTES,
     SignIn,
     Unsaved,
@@ -57,6 +56,7 @@ from .token_store import (
     with_secrets,
     write_sign_in,
 )
+from .keyring_secrets import KeyringProblem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

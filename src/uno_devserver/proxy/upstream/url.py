@@ -50,7 +50,7 @@ def credentials_of(url: str, headers: Mapping[str, str]) -> Credentials:
     """The credentials for the server at this URL: the headers that the user gave, and the token of a sign-in."""
     if any(name.lower() == "authorization" for name in headers):
         return FixedHeaders(headers)
-    from .token_store import TokenCredentials  # imported late: servers that the proxy starts need none
+    from .access_tokens import TokenCredentials  # imported late: servers that the proxy starts need none
 
     try:
         return TokenCredentials(url, headers)

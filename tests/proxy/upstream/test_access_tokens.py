@@ -17,9 +17,8 @@ import pytest
 from support.machine import DATA_HOME, Machine
 from support.sign_ins import AuthorizationServer, login, served
 from support.waiting import until
-from uno_devserver.proxy.upstream import token_store
-from uno_devserver.proxy.upstream.oauth_sign_in import renew_stored
-from uno_devserver.proxy.upstream.token_store import (
+from uno_devserver.proxy.upstream import access_tokens
+from uno_devserver.proxy.upstream.access_tokens import (
     SignIn,
     TokenCredentials,
     read_sign_in,
@@ -27,6 +26,7 @@ from uno_devserver.proxy.upstream.token_store import (
     sign_ins,
     write_sign_in,
 )
+from uno_devserver.proxy.upstream.oauth_sign_in import renew_stored
 
 URL = "https://mcp.example.com/mcp"
 
@@ -287,7 +287,7 @@ async def test_tokens_that_could_not_be_stored_are_used_and_stored_later(
 ) -> None:
     """The store fails between the look and the answer: here, because that is longer."""
     if not refused:
-        monkeypatch.setattr(token_store, "PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr(access_tokens, "PAUSE_SECONDS", 0.0)
     with served() as site:
         answer = {"access_token": "new", "refresh_token": "r" * 20_000, "token_type": "Bearer"}
         site.answers["/token"] = (200, {}, answer)

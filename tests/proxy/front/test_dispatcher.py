@@ -12,7 +12,7 @@ from uno_devserver import __version__
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.protocol.peer_info import ClientInfo
-from uno_devserver.proxy.front.first_answers import Front
+from uno_devserver.proxy.front.dispatcher import Front
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import Lists, ProxyState
@@ -82,7 +82,7 @@ class Relay:
 
 
 class Engine:
-    """Remembers what it is told. Implements `front.first_answers.Engine`."""
+    """Remembers what it is told. Implements `front.dispatcher.Engine`."""
 
     def __init__(self) -> None:
         self.relay: Any = Relay()
