@@ -250,7 +250,7 @@ def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:
     """A form for a schema of these properties, whose call is `run` and whose result is shown as JSON."""
     evaluate(
         page,
-        f"""const {{createCalling}} = await import("/assets/call_panel.js");
+        f"""const {{createCalling}} = await import("/assets/call-panel.js");
         const {{describe}} = await import("/assets/schema.js");
         window.calling = createCalling({{field: describe({{type: "object", properties}}), label: "Call it",
             verb: "Call", render: (said) => ({{outcome: "ok", nodes: JSON.stringify(said)}}), {run}}});

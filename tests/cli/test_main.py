@@ -189,7 +189,7 @@ def test_options_that_ides_pass_are_understood_before_anything_fails(machine: Ma
 
 
 def test_a_password_in_a_url_is_refused_at_once_and_not_repeated(machine: Machine) -> None:
-    result = machine.run("mcp", "start", "--upstream-url", "https://user:secret@host/path-secret/mcp?key=secret")
+    result = machine.run("mcp", "start", "--upstream-url", "https://user:secret@host/path-secret-7f3a/mcp?key=secret")
 
     assert result.exit_code == 2
     assert "as in the URL of https://host/…, is not supported" in result.stderr

@@ -23,6 +23,7 @@ from uno_devserver.hotreload.fingerprint import UNREADABLE, Fingerprint
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.source_tree import Sources
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+from uno_devserver.proxy.workspace import watcher
 from uno_devserver.workspace.repository import ReadBudget
 
 # each() { printf "$1\\000"; printf "$2" | sha256sum | xxd -r -p; }; { each a.py hi; each pkg/ä.py ""; } | sha256sum
@@ -86,6 +87,7 @@ def test_no_files_have_a_digest_too(tmp_path: Path) -> None:
 
 def test_no_module_looks_at_the_date_of_a_file() -> None:
     sources = sorted(Path(uno_devserver.__file__).parent.rglob("*.py"))
+    sources.remove(Path(watcher.__file__))  # on Windows, it tells whether a file was saved since the last look
 
     assert len(sources) > 100
     assert [path for path in sources if re.search(r"(?<!g)mtime", path.read_text("utf-8"))] == []

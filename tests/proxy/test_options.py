@@ -8,7 +8,7 @@ from uno_devserver.proxy.options import ProxyOptions
 
 
 def test_secrets_of_a_url_are_not_shown() -> None:
-    assert ProxyOptions("/ws", url="https://host/secret/mcp?key=secret").upstream_name == "The server at https://host/…"
+    assert ProxyOptions("/ws", url="https://host/S3cret/mcp?key=secret").upstream_name == "The server at https://host/…"
 
 
 @pytest.mark.parametrize(

@@ -500,7 +500,7 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "proxy/scenarios/test_hot_reload_examples.py": (),
         "proxy/scenarios/test_inspector_events.py": ("test_a_build_that_fails_and_its_mending_are_in_the_history",),
         "proxy/scenarios/test_odd_upstreams.py": ("test_an_echo_is_refused_and_asks_the_client_nothing",),
-        "proxy/scenarios/test_output_freshness.py": (),
+        "proxy/scenarios/test_started_output.py": (),
         "proxy/test_main.py": (
             "test_without_input_or_output_it_says_so",
             "test_without_stderr_it_works_too",

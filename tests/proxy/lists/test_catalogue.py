@@ -126,7 +126,7 @@ def test_a_server_at_an_address_is_the_same_from_everywhere() -> None:
 
 
 def test_neither_a_file_nor_its_name_tells_secrets_of_an_address(state: str) -> None:
-    identity = identity_of(ProxyOptions("/a", url="https://host/path-secret/mcp?key=query-secret"))
+    identity = identity_of(ProxyOptions("/a", url="https://host/path-secret-7f3a/mcp?key=query-secret"))
 
     save(state, identity, SEEN)
 

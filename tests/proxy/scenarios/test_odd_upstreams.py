@@ -104,7 +104,7 @@ def test_the_log_goes_to_a_file_if_asked_for(proxies: Proxies, tmp_path: Path) -
 
 def test_a_key_in_the_url_of_a_server_is_for_nobody_but_that_server(proxies: Proxies) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp/path-secret?key=query-secret"
+    url = f"http://127.0.0.1:{port}/mcp/path-secret-7f3a?key=query-secret"
     client = proxies.start("--upstream-url", url, "--log-level", "Trace")
     client.initialize()
 
@@ -133,7 +133,7 @@ def test_a_key_among_the_arguments_of_a_command_is_seen_nowhere(proxies: Proxies
 
 def test_nor_does_anybody_see_the_key_while_that_server_is_connected(proxies: Proxies, tmp_path: Path) -> None:
     log_file = tmp_path / "proxy.log"
-    with _hosted("/mcp/path-secret?key=query-secret") as url:
+    with _hosted("/mcp/path-secret-7f3a?key=query-secret") as url:
         client = proxies.connected("--upstream-url", url, "--log-level", "Trace", "-fl", str(log_file))
         client.wait_health(lambda _: "greet" in client.tools(), "with the server's tools")
         commands = [

@@ -88,7 +88,7 @@ def test_a_header_that_the_user_gives_wins_over_the_sign_in(proxies: Proxies, ma
     client = proxies.start("--upstream-url", url, "--header", "Authorization: Bearer ${TOKEN}", env={"TOKEN": "mine"})
     client.initialize()
 
-    assert "does not accept the credentials" in refused(client)
+    assert "does not accept the Authorization header that it was given" in refused(client)
 
 
 def test_a_server_of_the_config_uses_the_sign_in(proxies: Proxies, machine: Machine, url: str) -> None:

@@ -548,10 +548,10 @@ SEVERAL = '{"servers": {"weather": {"command": "python3"}, "files": {"command": 
 @pytest.mark.parametrize(
     ("manifest", "text", "declared"),
     [
-        ("pyproject.toml", PACKAGE, '{"mcpServer": {}}'),
-        ("package.json", '{"name": "notes", "bin": "x.js"}', '{"mcpServer": {}}'),
-        ("package.json", '{"scripts": {"start": "node x.js"}}', '{"mcpServer": {"command": "node", "args": ["'),
-        ("go.mod", "module example.org/notes\n", '{"mcpServer": {"command": "go", "args": ["run", "."]}}'),
+        ("pyproject.toml", PACKAGE, "}"),
+        ("package.json", '{"name": "notes", "bin": "x.js"}', "}"),
+        ("package.json", '{"scripts": {"start": "node x.js"}}', ', "mcpServer": {"command": "node", "args": ["'),
+        ("go.mod", "module example.org/notes\n", ', "mcpServer": {"command": "go", "args": ["run", "."]}}'),
     ],
 )
 def test_a_package_without_a_config_gets_the_config_to_write_and_no_server_of_uno(
@@ -564,7 +564,7 @@ def test_a_package_without_a_config_gets_the_config_to_write_and_no_server_of_un
 
     assert (refused.exit_code, clients.tree()) == (1, before)
     step = refused.json["error"]["nextStep"]
-    assert step.startswith(f"Write {declared}")
+    assert step.startswith(f'Write {{"mcpServerRoot": ".."{declared}')
     assert str(clients.at(".devtools/host.config.jsonc")) in step
     assert status.json["nextSteps"] == [step]
     assert clients.install("cursor", "--servers", "UnoApp").exit_code == 0

@@ -4,7 +4,7 @@
 // Draft by kind: string, number and json a text; boolean a boolean; choice an index (-1: none); array a list of drafts;
 // object { sent, fields, extra } (extra: members that have no field); union { branch (-1: none), drafts }.
 
-import { parseExactly } from "./exact_json.js";
+import { parseExactly } from "./exact-json.js";
 
 const MAX_PREFILLED = 10; // items of a list that are shown at first
 

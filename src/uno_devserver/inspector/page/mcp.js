@@ -1,7 +1,7 @@
 // A stateless MCP client: every request is one POST to /mcp. `request` returns the complete result or throws a readable
 // Error, which says what is unknown after a lost connection.
 
-import { parseExactly } from "./exact_json.js";
+import { parseExactly } from "./exact-json.js";
 import { EventReader } from "./sse.js";
 
 export const VERSION = "2026-07-28";

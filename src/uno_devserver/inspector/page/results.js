@@ -2,7 +2,7 @@
 // so that nothing is hidden.
 
 import { copyButton, el, fill } from "./dom.js";
-import { parseExactly } from "./exact_json.js";
+import { parseExactly } from "./exact-json.js";
 import { bytes } from "./format.js";
 
 const SHOWN_CHARACTERS = 20_000; // more takes long to lay out, and is not read

@@ -2,8 +2,8 @@
 
 import { el, empty, field, fill, tableHead } from "../dom.js";
 import { plural } from "../format.js";
-import { kindOf } from "../state_colours.js";
-import { CallRow } from "../call_row.js";
+import { kindOf } from "../state-colours.js";
+import { CallRow } from "../call-row.js";
 
 const LANES = ["queued", "running", "restarting", "done", "failed", "cancelled"];
 const COLUMNS = [

@@ -1,10 +1,10 @@
 // The prompts of the server: the arguments of each, and its messages.
 
-import { createCalling } from "../call_panel.js";
+import { createCalling } from "../call-panel.js";
 import { createChooser } from "../chooser.js";
 import { el, fill } from "../dom.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last_values.js";
+import { createMemory } from "../last-values.js";
 import { renderMessages } from "../results.js";
 import { describeTexts } from "../schema.js";
 

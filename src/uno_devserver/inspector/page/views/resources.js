@@ -1,11 +1,11 @@
 // The resources of the server and their URI templates: a list, a form for the variables, and the contents by type.
 
-import { createCalling } from "../call_panel.js";
+import { createCalling } from "../call-panel.js";
 import { createChooser } from "../chooser.js";
 import { badge, el, fill } from "../dom.js";
 import { bytes } from "../format.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last_values.js";
+import { createMemory } from "../last-values.js";
 import { renderResource } from "../results.js";
 import { describeTexts } from "../schema.js";
 import { expand, variablesOf } from "../templates.js";

@@ -1,10 +1,10 @@
 // The tools of the server: the description of each, a form to call it, and the result.
 
-import { createCalling } from "../call_panel.js";
+import { createCalling } from "../call-panel.js";
 import { createChooser } from "../chooser.js";
 import { badge, el, fill } from "../dom.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last_values.js";
+import { createMemory } from "../last-values.js";
 import { callTool, renderNotRun } from "../restart.js";
 import { jsonBlock, renderToolResult } from "../results.js";
 import { describe } from "../schema.js";

@@ -1,6 +1,6 @@
 // The values that a form was last sent with, or the last choice, for as long as the tab is open.
 
-import { parseExactly } from "./exact_json.js";
+import { parseExactly } from "./exact-json.js";
 
 const PREFIX = "uno-devserver:";
 

@@ -4,7 +4,7 @@
 import { badge, el, fill } from "./dom.js";
 import { ms, plural, ticking } from "./format.js";
 import { createForm } from "./forms.js";
-import { answerAll } from "./server_questions.js";
+import { answerAll } from "./server-questions.js";
 import { jsonBlock } from "./results.js";
 
 const TICK_MS = 100;

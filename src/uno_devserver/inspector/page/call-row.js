@@ -1,9 +1,9 @@
 // One call in the table: a row, and below it, when it is opened, the arguments and the result.
 
 import { el, fill, unique } from "./dom.js";
-import { parseExactly } from "./exact_json.js";
+import { parseExactly } from "./exact-json.js";
 import { clock, moment, ms, ticking, when } from "./format.js";
-import { kindOf } from "./state_colours.js";
+import { kindOf } from "./state-colours.js";
 
 const MOST_ASKED = 200; // characters of the arguments; a line has no room for more
 
