@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,6 +136,30 @@ def test_headers_stay_the_same_object_until_the_user_signs_in_or_out() -> None:
     assert first == {"X-Own": "1", "Authorization": "Bearer one"}
     assert second == {"X-Own": "1", "Authorization": "Bearer two"}
     assert credentials.headers() == without
+
+
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_requests_open_no_file_until_it_has_changed(signed_in: bool) -> None:
+    """Reading it took longer than the rest of a relayed call."""
+    if signed_in:
+        write_sign_in(a_sign_in())
+    credentials = TokenCredentials(URL, {})
+    credentials.headers()
+    opened: list[object] = []
+    watched = True
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if watched and event == "open":
+            opened.append(arguments[0])
+
+    sys.addaudithook(note)  # which cannot be removed
+    for _ in range(100):
+        credentials.headers()
+    watched = False
+    write_sign_in(a_sign_in(token="two"))
+
+    assert opened == []
+    assert credentials.headers() == {"Authorization": "Bearer two"}
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,8 @@ class TokenCredentials:
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         """ValueError if the URL is not valid."""
-        split_url(url)
+        self._path = record_path(url)
+        self._seen: tuple[int, ...] | None = ()  # which file was read last; None if there was none
         self._url = url
         self._given = dict(headers)
         self._stored: SignIn | None = None  # as last read
@@ -227,7 +228,16 @@ class TokenCredentials:
         return current != refused
 
     def _read_again(self) -> None:
-        record = read_sign_in(self._url)  # a few hundred bytes, which take less time than the request that follows
+        """Read the sign-in if its file is another one than before: each change replaces it."""
+        try:
+            status = os.stat(self._path)  # a microsecond; reading takes as long as the request that follows
+            seen = status.st_ino, status.st_ctime_ns, status.st_size
+        except OSError:
+            seen = None
+        if seen == self._seen:
+            return
+        self._seen = seen
+        record = read_sign_in(self._url)
         if record == self._stored:
             return
         self._stored, self._locked, self._unsaved = record, None, None
