@@ -263,6 +263,30 @@ def test_a_server_of_the_config_that_cannot_start_is_reported(machine: Machine) 
     assert "broken" in entry["problem"]
 
 
+SLOW = "import os, sys, time; time.sleep(2); os.execv(sys.argv[1], sys.argv[1:])"  # then the server
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_all_servers_of_the_config_are_waited_for(machine: Machine, broken: bool) -> None:
+    plain = odd_server(name="plain")
+    other = ("-c", "exit('broken')") if broken else ("-c", SLOW, *odd_server(name="other"))
+    servers = {
+        "plain": {"command": plain[0], "args": plain[1:]},
+        "other": {"command": sys.executable, "args": other},
+    }
+    write(machine.workspace / ".devtools" / "host.config.jsonc", json.dumps({"servers": servers}))
+    register(machine.workspace, OURS)
+    machine.run("trust")
+    with Proxies(machine):
+        result = machine.run("mcp", "doctor", "claude-code", "--json")
+
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, entry["ok"]) == (1, False) if broken else (0, True)
+    assert "connected yet" not in entry["problem"]  # both have the same resources, which is told
+    assert "\n" not in entry["problem"]
+    assert ("broken" in entry["problem"]) == broken
+
+
 def test_an_add_in_that_raises_is_reported(machine: Machine, workspace: Path) -> None:
     # given one of two add-ins that does not load
     addins = workspace / ".devtools" / "addins"

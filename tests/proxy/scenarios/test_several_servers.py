@@ -163,6 +163,19 @@ def test_new_code_of_one_restarts_it_alone_and_what_is_told_names_it(proxies: Pr
     assert "says by no root or cwd" in after["servers"][0]["hotReloadOff"]
 
 
+def test_the_page_of_a_proxy_with_further_servers_alone_is_opened_by_inspect(
+    proxies: Proxies, machine: Machine
+) -> None:
+    talker = PythonServer(machine)
+    save(machine, servers={"odd": entry(), "talker": {"root": "../server", **talker.command}})
+    client = serving(proxies, "odd", "talker")
+    client.wait_health(lambda report: report["proxy"]["controlChannel"], "one that can be asked")
+
+    told = machine.run("inspect", "--json", "--port", "0").json
+
+    assert (told["processId"], told["started"]) == (client.pid, False)
+
+
 def test_mcp_restart_restarts_the_server_that_it_names(proxies: Proxies, machine: Machine) -> None:
     talker = PythonServer(machine)
     save(machine, servers={"odd": entry(), "talker": {"root": "../server", **talker.command}})

@@ -160,7 +160,9 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "httpEndpoint": facts.http_endpoint,
         "inspector": facts.inspector,
         "clients": list(facts.clients),
-        "controlChannel": facts.control_channel,
+        "controlChannel": next(
+            (each.control_channel for each in (facts, *facts.members) if each.control_channel), None
+        ),
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
         "hotReloadOff": facts.hot_reload_off if facts.hot_reload is None else None,
     }

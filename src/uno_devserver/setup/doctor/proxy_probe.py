@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SETTLE_SECONDS = 15.0  # a .NET Host starts in 1 to 3 s; a server that a runner has to build needs longer
 POLL_SECONDS = 0.1  # one request takes a millisecond
 UNBUILT = "ServerNotBuilt"  # the code of the issue while a first build is still to run
-DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
+CONNECTED, DEGRADED = "Connected", "Degraded"  # connection states; the second one of a proxy that has given up
 MAX_ISSUES = 2  # the first issue says what is wrong, the second usually why
 MAX_CHARACTERS = 1000  # the limit for the messages of the issues
 
@@ -70,6 +70,10 @@ async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None
 
 
 def _is_settled(report: Mapping[str, Any]) -> bool:
+    further = report.get("servers")  # of the config, beside the main one
+    states = [_object(server).get("state") for server in further] if isinstance(further, list) else []
+    if any(state not in (CONNECTED, DEGRADED) for state in states):
+        return False
     if report.get("connectionState") == DEGRADED:
         return all(issue.get("code") != UNBUILT for issue in _issues(report))
     # `ideChannelConnected` is null until the proxy has asked the bundled Host, soon after it is connected.
@@ -83,7 +87,8 @@ def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
     count = report.get("toolCount")
     tools = (count if isinstance(count, int) else 0) if report.get("upstreamConnected") is True else None
     severe = any(issue.get("severity") == Severity.FATAL.value for issue in issues)
-    problem = " ".join(_text(issue.get("message")) for issue in issues)[:MAX_CHARACTERS].strip()
+    words = " ".join(_text(issue.get("message")) for issue in issues).split()  # they may quote lines of a server
+    problem = " ".join(words)[:MAX_CHARACTERS]
     if tools is None:
         problem = problem or "It does not say why."
     step = _text(issues[0].get("remediation")) if issues else ""

@@ -29,12 +29,13 @@ export const stateCard = () =>
     title: "State",
     wide: true,
     titled: false,
-    pick: ({ health: { status, issues, connectionState, toolCount, proxy }, startedAt }) => ({
+    pick: ({ health: { status, issues, connectionState, toolCount, proxy, servers }, startedAt }) => ({
       status,
       isFine: status === "Healthy" && issues.length === 0,
       startedAt,
       state: connectionState,
       upstream: proxy.upstream,
+      servers: servers?.map((server) => server.name),
       clients: proxy.clients,
       toolCount,
       httpEndpoint: proxy.httpEndpoint,
@@ -51,12 +52,12 @@ export const stateCard = () =>
         el("p", { class: "hero-meaning muted" }, MEANINGS[data.state], data.isFine && " Nothing is wrong."),
         el("p", { class: "last-seen" }, "As last seen: this page hears nothing at the moment."),
       ),
-      el("div", { class: "hero-facts" }, behind(data.upstream), around(data)),
+      el("div", { class: "hero-facts" }, behind(data.upstream, data.servers), around(data)),
     ],
   });
 
-function behind(upstream) {
-  if (!upstream) return facts([["Behind the proxy", "Nothing was started yet."]]);
+function behind(upstream, servers) {
+  if (!upstream) return facts([["Behind the proxy", servers ? servers.join(", ") : "Nothing was started yet."]]);
   return facts([
     ["Behind the proxy", BEHIND[upstream.kind] ?? "Not known yet"],
     ["Name", named(upstream)],
