@@ -186,10 +186,16 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
         ({"mcpServer": {"command": "sh serve.sh"}}, "Write its arguments apart, as mcpServer.args"),
         ({"mcpServer": {"command": "sh", "args": ["gone.py"]}}, "there is no file {root}{sep}gone.py."),
         ({"mcpServer": {"command": "sh"}, "client": {"command": "gone"}}, "The client cannot be started"),
+        ({"servers": {"a": {"command": "gone"}}}, "another one as servers.a.command"),
+        ({"servers": {"a": {"command": "sh", "args": ["gone.py"]}}}, "there is no file {root}{sep}gone.py."),
+        (
+            {"servers": {"a": {"root": "../plain"}}},
+            '"a": {{"root": "../plain", "command": "node", "args": ["serve.mjs"]}}',
+        ),
     ],
 )
 def test_what_fails_is_a_problem(workspace: WorkspaceBuilder, machine: Machine, config: object, problem: str) -> None:
-    workspace.file(CONFIG, json.dumps(config))
+    workspace.file(CONFIG, json.dumps(config)).file("plain/serve.mjs", "")
 
     result = machine.run("config")
 

@@ -336,14 +336,8 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     for issue in (*found.config.issues, *found.commands.unknown()):
         typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
         yield issue.message, issue.remediation + typed
-    if server is not None and not isinstance(server, Issue):
-        missing, build = _missing_file(server), _server_build(found)
-        if missing is None:
-            yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
-        elif build is None or not build.writes:
-            own = f", and '{build.named}' does not write it" if build else ""
-            step = "Correct its path, or name a build that writes it as mcpServer.build."
-            yield f"The server cannot be started: there is no file {missing}{own}.", step
+    for commands in (found.commands, *found.commands.servers):
+        yield from _start_problems(found, commands)
     if found.commands.client is not None:
         line, folder = found.commands.client
         yield from _program(found, "client", "client", line[0], folder, os.environ)
@@ -353,6 +347,23 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
         yield from ((problem, "") for problem in files.problems)
         if build is not None and build.problem:
             yield build.problem, ""
+
+
+def _start_problems(found: ConfigFindings, commands: ConfigCommands) -> Iterator[tuple[str, str]]:
+    """Yield why the server of the config, or of one entry of its `servers`, cannot be started."""
+    server = commands.server
+    if server is None or isinstance(server, Issue):
+        return
+    who = commands.whose.removeprefix("the ")
+    section = "mcpServer" if commands.name is None else f"servers.{commands.name}"
+    build = next((build for package, build in commands.packages if package.role is Role.SERVER), None)
+    missing = _missing_file(server)
+    if missing is None:
+        yield from _program(found, who, section, server.line[0], server.folder, server.environ(os.environ))
+    elif build is None or not build.writes:
+        own = f", and '{build.named}' does not write it" if build else ""
+        step = f"Correct its path, or name a build that writes it as {section}.build."
+        yield f"The {who} cannot be started: there is no file {missing}{own}.", step
 
 
 def _remarks(found: ConfigFindings) -> Iterator[str]:

@@ -15,6 +15,7 @@ from itertools import islice
 
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, names_in, read_bytes
+from ..system.folders import relative_path
 from ..system.jsonc import JsonProblem, parse
 from ..system.programs import named_program_candidates, program_candidates
 from ..system.text import shown_words, usable_name
@@ -272,7 +273,11 @@ def _example(config: Config, platform: str) -> str:
 def _section(config: Config, line: Iterable[str]) -> str:
     """The section of a config with this command line."""
     program, *given = map(json.dumps, line)
-    return f'"{config.name or "mcpServer"}": {{"command": {program}, "args": [{", ".join(given)}]}}'
+    root = ""
+    if config.name is not None and config.server_root is not None:
+        path = relative_path(config.server_root, os.path.dirname(config.path or "")).replace(os.sep, "/")
+        root = f'"root": {json.dumps(path)}, '
+    return f'"{config.name or "mcpServer"}": {{{root}"command": {program}, "args": [{", ".join(given)}]}}'
 
 
 def _split_apart(command: str, folder: str, environ: Mapping[str, str], platform: str) -> tuple[str, ...]:
@@ -304,7 +309,8 @@ def _by_hand(root: str, platform: str) -> tuple[str, ...]:
     found = sorted(name for name in names if name.endswith(".py"))
     script = next((name for name in (*SCRIPTS, *found) if name in found), SCRIPTS[0] if manifest else None)
     if script is None:
-        return EXAMPLES[PACKAGE][1]
+        programs = [name for name in names if name.endswith((".js", ".mjs"))]
+        return ("node", *programs) if len(programs) == 1 else EXAMPLES[PACKAGE][1]
     own = ".venv/Scripts/python.exe" if platform == "win32" else ".venv/bin/python"
     usual = "python" if platform == "win32" else "python3"
     return own if os.path.isfile(os.path.join(root, own)) else usual, script
