@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from support.machine import RUN_SECONDS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry
 from support.terminals import Terminal, columns_of, open_terminal, shown
 from support.workspace import WorkspaceBuilder
-from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine
+from uno_devserver.cli.interrupts import ENDING
+from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine, shown_while
 
 if sys.platform != "win32":
     pass
@@ -155,6 +157,22 @@ def test_it_stays_within_one_line(slow: Slow, what: str) -> None:
     drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
     assert drawn
     assert max(columns_of(part) for part in drawn) < 40
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux shows which signals a thread blocks")
+def test_its_thread_takes_no_signal_that_ends_the_command() -> None:
+    """The main thread may wait for an answer, which only a signal to itself interrupts."""
+    tasks = Path("/proc/self/task")
+
+    def blocks_ending_signals(task: str) -> bool:
+        (blocked,) = re.findall(r"SigBlk:\s*(\w+)", (tasks / task / "status").read_text("utf-8"))
+        return all(int(blocked, 16) >> (number - 1) & 1 for number in ENDING)
+
+    before = {*os.listdir(tasks)}
+    own = shown_while("waiting", lambda: [blocks_ending_signals(task) for task in {*os.listdir(tasks)} - before])
+
+    assert own == [True]
+    assert not blocks_ending_signals(str(threading.get_native_id()))
 
 
 def test_in_the_background_it_leaves_the_terminal_to_others(slow: Slow) -> None:

@@ -117,10 +117,13 @@ class _Ticker:
         self._stopping, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
         self._stopping.acquire()
         self._ended.acquire()
+        unblock = _block_signals()  # for the thread, which inherits that
         try:
             _thread.start_new_thread(self._run, ())
         except RuntimeError:  # no thread can be started: the command runs without a progress line
             self._ended.release()
+        finally:
+            unblock()
 
     def stop(self) -> None:
         self._stopping.release()
@@ -134,6 +137,21 @@ class _Ticker:
                 pause = DRAW_SECONDS
         finally:
             self._ended.release()
+
+
+def _block_signals() -> Callable[[], object]:
+    """Block the signals that end a command in this thread; the result undoes it.
+
+    One that another thread gets does not interrupt what the main thread waits for, such as the answer to a question.
+    """
+    if sys.platform == "win32":
+        return lambda: None
+    import signal
+
+    from .interrupts import ENDING
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    return lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _is_ours(stream: TextIO) -> bool:
