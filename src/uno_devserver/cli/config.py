@@ -212,6 +212,10 @@ class ConfigCommands(Value):
     def whose(self) -> str:
         return "the server" if self.name is None else f"the server '{self.name}'"
 
+    @property
+    def server_build(self) -> BuildCommand | None:
+        return next((build for package, build in self.packages if package.role is Role.SERVER), None)
+
     def unknown(self) -> list[Issue]:
         """Why it is not known how servers are started."""
         return [each.server for each in (self, *self.servers) if isinstance(each.server, Issue)]
@@ -356,8 +360,7 @@ def _start_problems(found: ConfigFindings, commands: ConfigCommands) -> Iterator
         return
     who = commands.whose.removeprefix("the ")
     section = "mcpServer" if commands.name is None else f"servers.{commands.name}"
-    build = next((build for package, build in commands.packages if package.role is Role.SERVER), None)
-    missing = _missing_file(server)
+    missing, build = _missing_file(server), commands.server_build
     if missing is None:
         yield from _program(found, who, section, server.line[0], server.folder, server.environ(os.environ))
     elif build is None or not build.writes:
@@ -368,7 +371,7 @@ def _start_problems(found: ConfigFindings, commands: ConfigCommands) -> Iterator
 
 def _remarks(found: ConfigFindings) -> Iterator[str]:
     """Yield remarks on unusual settings that may be intended."""
-    server, build = found.commands.server, _server_build(found)
+    server, build = found.commands.server, found.commands.server_build
     if server is not None and not isinstance(server, Issue) and found.config.server is not None:
         own = found.config.server
         given = (own.command, *own.args) if own.command is not None else server.line
@@ -426,10 +429,6 @@ def _written_elsewhere(folder: str, missing: str, origin: str) -> str:
     if not isinstance(written, str) or is_inside(missing, os.path.normpath(os.path.join(folder, written))):
         return ""
     return f" But {path} has it write into {written}: if it does not write that file, correct {origin}."
-
-
-def _server_build(found: ConfigFindings) -> BuildCommand | None:
-    return next((build for package, build, _ in found.sources if package.role is Role.SERVER), None)
 
 
 def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
