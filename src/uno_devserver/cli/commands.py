@@ -271,6 +271,17 @@ COMMANDS = (
         examples=(("a server, with hot reload", "uno-devserver inspect -- node dist/index.js"),),
     ),
     Command(
+        ("init",),
+        "Write the config for the MCP server in a folder, so that it can be inspected and registered",
+        "init:run",
+        arguments=(URL, CHILD),
+        examples=(
+            ("the package in the folder", "uno-devserver init"),
+            ("a server without a package", "uno-devserver init -- node server.js"),
+            ("a server at a URL", "uno-devserver init https://mcp.example.com/mcp"),
+        ),
+    ),
+    Command(
         ("config",),
         "Show the workspace's config, or what hot reload of a command watches",
         "config:run",

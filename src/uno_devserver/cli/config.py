@@ -33,8 +33,8 @@ from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, rea
 from ..workspace.npm_packages import TSCONFIGS
 from ..workspace.paths import is_inside
 from ..workspace.repository import MANIFESTS
-from ..workspace.resolver import ResolutionKind
-from ..workspace.server_command import config_for_package, server_command, without_own_reload
+from ..workspace.resolver import ResolutionKind, resolve
+from ..workspace.server_command import package_folder, server_command, without_own_reload
 from ..workspace.trust import AGREE, is_trusted, refusal
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 SCHEMA = "host.config.schema.json"
 NOTHING_STARTED = "Correct the file (comments and trailing commas are allowed); until then proxies start no server."
 COMPARED_PATTERNS = 100  # of a setting, of which a remark says that they fit no file; each is compared with all files
+WRITE_CONFIG = "Run 'uno-devserver init', which writes one."
+RUN_WITHOUT = (
+    "Or run the server without one: 'uno-devserver inspect -- <its command>' for a page, 'uno-devserver mcp start "
+    "--watch -- <its command>' for a client; 'uno-devserver config -- <its command>' shows what is watched."
+)
 _A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
 
 
@@ -67,9 +72,14 @@ def run(invocation: Invocation) -> Result:
         return _typed(invocation)
     workspace = workspace_of(invocation)
     if not workspace.resolved:
-        raise _no_config(workspace)
+        raise no_config(workspace)
     found = _look(workspace)
     return Result(_data(found), _report(found, files=invocation.on("files")), 1 if found.problems else 0)
+
+
+def findings_in(folder: str) -> ConfigFindings:
+    """What follows from the config in the folder."""
+    return _look(resolve(folder, explicit=True))
 
 
 def _schema() -> Result:
@@ -79,30 +89,24 @@ def _schema() -> Result:
     return Result(json.loads(text), text.rstrip("\n"))
 
 
-def _no_config(workspace: Workspace) -> UserError:
+def no_config(workspace: Workspace) -> UserError:
     folder, issue = workspace.requested_directory, workspace.issues[0]
-    text = undeclared_package(workspace)
-    if text is None:
+    if not is_undeclared_package(workspace):
         message = f"There is no workspace, so there is no config. {issue.message}"
         return UserError(issue.code, message, issue.remediation)
     message = f"There is no config for {folder}, the folder of a package."
-    return UserError(
-        issue.code,
-        message,
-        f"Write .devtools/host.config.jsonc, as in {text}; or run the server without one: "
-        "'uno-devserver config -- <its command>' shows what 'mcp start --watch -- <its command>' watches.",
-    )
+    return UserError(issue.code, message, f"{WRITE_CONFIG} {RUN_WITHOUT}")
 
 
-def undeclared_package(workspace: Workspace) -> str | None:
-    """The text of a config for the package in a folder that is no workspace; None for other folders."""
+def is_undeclared_package(workspace: Workspace) -> bool:
+    """Whether the folder is no workspace, and has a package whose server a config could name."""
     if workspace.resolved or workspace.kind is ResolutionKind.Ambiguous:
-        return None
+        return False
     folder, has_solution = workspace.requested_directory, workspace.kind is not ResolutionKind.NoCandidates
     is_package = any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS)
     if has_solution and is_package:  # an app that lacks its global.json may have one, for its tools
-        return None
-    return config_for_package(folder, os.environ, sys.platform) or ('{"mcpServerRoot": ".."}' if is_package else None)
+        return False
+    return is_package or package_folder(folder) is not None
 
 
 def _typed(invocation: Invocation) -> Result:
@@ -462,12 +466,17 @@ def _report(found: ConfigFindings, *, files: bool) -> Report:
         f"The config of the workspace {found.folder}: {path}",
         (
             Section("Settings", tuple(_settings(found.config))),
-            Section("What follows", tuple(_follows(found))),
-            *(_listed(found.sources) if files else ()),
-            Bullets("Remarks", found.remarks),
-            Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD),
+            *what_follows(found, files=files),
         ),
     )
+
+
+def what_follows(found: ConfigFindings, *, files: bool = False) -> Iterator[Section | Bullets]:
+    yield Section("What follows", tuple(_follows(found)))
+    if files:
+        yield from _listed(found.sources)
+    yield Bullets("Remarks", found.remarks)
+    yield Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD)
 
 
 def _listed(watched: Watched) -> Iterator[Bullets]:

@@ -55,10 +55,6 @@ NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: th
 AGREE_AND_RESTART = f"Run {AGREE}, then 'uno-devserver start --restart'."
 BY_PROXY = "Call a tool through the proxy, which loads it first."
 NO_SERVER = "No server runs for {}, the folder of a package without a config."
-SERVE_PACKAGE = (
-    "To serve the MCP server in it, run 'uno-devserver mcp start --watch -- <its command>', or "
-    "'uno-devserver inspect -- <its command>' for a page, or write .devtools/host.config.jsonc, as in {}."
-)
 # Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
 OF_THE_HOST = frozenset(
     {"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut", "AddInNotLoaded", "HealthNotKnown"}
@@ -271,12 +267,11 @@ def _of_package(facts: HealthFacts) -> HealthReport | None:
     """The report for a package that is no workspace, so that nothing of Uno is missing; None for other folders."""
     assert facts.discovery
     workspace, folder = facts.discovery.workspace, facts.discovery.workspace.requested_directory
-    from .config import undeclared_package  # few reports need it
+    from .config import RUN_WITHOUT, WRITE_CONFIG, is_undeclared_package  # few reports need it
 
-    text = None if facts.registry_problem else undeclared_package(workspace)
-    if text is None:
+    if facts.registry_problem or not is_undeclared_package(workspace):
         return None
-    return judged(facts, (fatal("HostNotStarted", NO_SERVER.format(folder), SERVE_PACKAGE.format(text)),))
+    return judged(facts, (fatal("HostNotStarted", NO_SERVER.format(folder), f"{WRITE_CONFIG} {RUN_WITHOUT}"),))
 
 
 def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:

@@ -80,6 +80,11 @@ def run(invocation: Invocation) -> Result:
                 shown = next(proxy_named(status) for status in proxies if _process_id(status) == page.process_id)
                 log.info(f"This is the page of the proxy {shown}. Others run here, too: {'; '.join(others)}.")
             return result
+    if not proxies and not workspace.resolved:
+        from .config import is_undeclared_package, no_config  # few calls need it
+
+        if is_undeclared_package(workspace):
+            raise no_config(workspace)
     return _start(invocation, workspace, port, proxies, consent)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MAX_PORT = 65_535
 MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 _HELP = "Run 'uno-devserver --help' to see every command."
-_URL_IN_CONFIG = '.devtools/host.config.jsonc, as {"mcpServer": {"url": "https://..."}}'
 RELOAD = (
     "To serve an MCP server with hot reload, run 'uno-devserver mcp start --watch -- <its command>', or "
     "'uno-devserver inspect -- <its command>' for a page."
@@ -318,7 +317,7 @@ def _for_url(command: Command, word: str) -> str | None:
     """The next step for a URL in the place of a command."""
     if not word.lower().startswith(("http://", "https://")):
         return None
-    if command.name == "config":
-        return f"Name it in {_URL_IN_CONFIG}, then run: uno-devserver config"
+    if command.name in ("config", "init"):
+        return f"Write: uno-devserver init {word}"
     page = "--inspector " if command.name == "inspect" else ""
     return f"Write: uno-devserver mcp start {page}--upstream-url {word}"

@@ -168,19 +168,9 @@ def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def config_for_package(folder: str, environ: Mapping[str, str], platform: str) -> str | None:
-    """The text of a config that declares the package in a folder as a server, or the .NET server in or below it.
-
-    None if there is neither.
-    """
-    root = folder if _manifest_in(folder) else _dotnet_server(folder)
-    if root is None:
-        return None
-    config = Config(path=os.path.join(folder, ".devtools", "host.config.jsonc"), server_root=root)
-    named = f'"mcpServerRoot": "{os.path.relpath(root, os.path.dirname(config.path or "")).replace(os.sep, "/")}"'
-    if isinstance(server_command(config, environ, platform), Issue):
-        named += f", {_example(config, platform)}"
-    return f"{{{named}}}"
+def package_folder(folder: str) -> str | None:
+    """The folder if it has a package, or the .NET server in or below it; None if there is neither."""
+    return folder if _manifest_in(folder) else _dotnet_server(folder)
 
 
 def _dotnet_server(folder: str) -> str | None:
@@ -267,7 +257,7 @@ def _unknown(config: Config, why: str, platform: str) -> Issue:
 
 def _example(config: Config, platform: str) -> str:
     """A section of a config with a command that fits the kind of server in its folder."""
-    return _section(config, _by_hand(_named_folder(config), platform))
+    return _section(config, command_by_hand(config, platform))
 
 
 def _section(config: Config, line: Iterable[str]) -> str:
@@ -292,8 +282,9 @@ def _manifest_in(root: str) -> str | None:
     return next((name for name in EXAMPLES if os.path.isfile(os.path.join(root, name))), None)
 
 
-def _by_hand(root: str, platform: str) -> tuple[str, ...]:
-    """A command line for an example, which fits the kind of server in the folder."""
+def command_by_hand(config: Config, platform: str) -> tuple[str, ...]:
+    """A command line for an example, which fits the kind of server in the folder of a config."""
+    root = _named_folder(config)
     manifest = _manifest_in(root)
     if manifest == "go.mod":
         return *EXAMPLES[manifest][1], _go_program(root)

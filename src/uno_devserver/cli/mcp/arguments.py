@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 
 from ... import __version__
 from ...issues import UserError
@@ -193,17 +192,16 @@ def _undeclared(invocation: Invocation, workspace: Workspace, repository: str) -
     asked = invocation.value("servers") is not None or not are_built_in(invocation)
     if asked or workspace.config is not None or workspace.resolved or has_work_for_host(workspace):
         return None
-    from ...workspace.server_command import config_for_package
+    from ...workspace.server_command import package_folder
 
     folder = workspace.working_directory
     inside = (one for one in upwards(folder) if one in (folder, repository) or is_inside(one, repository or folder))
-    texts = ((one, config_for_package(one, os.environ, sys.platform)) for one in inside)
-    found, text = next((pair for pair in texts if pair[1] is not None), (folder, None))
-    if text is None:
+    found = next((one for one in inside if package_folder(one) is not None), None)
+    if found is None:
         return None
-    config = os.path.join(found, ".devtools", "host.config.jsonc")
     message = f"No config says that the package in '{found}' is an MCP server, and it is no Uno workspace."
-    step = f"Write {text} into '{config}': 'mcp install' then registers it. Or name Uno's server: --servers UnoApp."
+    there = "" if found == folder else f" in '{found}'"
+    step = f"Run 'uno-devserver init'{there}, then 'mcp install' again. Or name Uno's server: --servers UnoApp."
     return UserError("NoServer", message, step)
 
 
