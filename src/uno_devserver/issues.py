@@ -89,8 +89,8 @@ def needs_bundled_host(paths: Iterable[str]) -> Issue:
 RESTART_HOST = "'uno-devserver stop' and 'uno-devserver start'"
 _RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
 ADDINS_DO = (
-    'For an MCP server of your own, write .devtools/host.config.jsonc, as in {"mcpServerRoot": ".."}; '
-    "a folder with Python add-ins in .devtools/addins/ is a workspace, too."
+    "For an MCP server of your own, run 'uno-devserver init', which writes a config; a folder with Python add-ins in "
+    ".devtools/addins/ is a workspace, too."
 )
 _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is only partly on disk."
 

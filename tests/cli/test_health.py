@@ -173,7 +173,7 @@ def test_in_the_folder_of_a_package_that_nothing_serves_it_does_not_speak_of_uno
 
     assert result.exit_code == 1
     assert f"Folder: {machine.workspace}\n" in result.stdout
-    assert "run 'uno-devserver mcp start --watch -- <its command>'" in result.stdout
+    assert "Run 'uno-devserver init'" in result.stdout
     assert OF_UNO.findall(result.stdout) == []
 
 

@@ -108,7 +108,7 @@ HERE = "http://127.0.0.1:8000/mcp"
         (["inspect", HERE], f"uno-devserver mcp start --inspector --upstream-url {HERE}"),
         (["inspect", "--", HERE], f"uno-devserver mcp start --inspector --upstream-url {HERE}"),
         (["mcp", "start", "--", HERE], f"uno-devserver mcp start --upstream-url {HERE}"),
-        (["config", "--", HERE], "Name it in .devtools/host.config.jsonc"),
+        (["config", "--", HERE], f"uno-devserver init {HERE}"),
     ],
 )
 def test_a_url_in_the_place_of_a_command_is_told_where_it_belongs(argv: list[str], step: str) -> None:
@@ -362,7 +362,7 @@ def test_help_can_be_asked_for_as_json() -> None:
 
 def test_most_commands_refuse_options_and_arguments_that_they_do_not_know() -> None:
     def check(command: Command) -> None:
-        taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",), ("<url>",), ("<path>",)) else []
+        taken = ["cursor" for argument in command.arguments if argument != "-- <command>"]
         option, argument = refusal(*command.words, "--frobnicate"), refusal(*command.words, *taken, "extra")
 
         assert parse([*command.words, *taken]).arguments == tuple(taken)

@@ -49,7 +49,7 @@ def prepare(block: Block, machine: Machine) -> None:
         _copy(example.parent, machine.workspace)
     elif words & {"disco", "login"}:
         _uno(machine)
-    elif "config" in words:
+    elif words & {"config", "init"}:
         _copy(ROOT / "examples" / "servers" / "python", machine.workspace)
     else:
         _copy(ROOT / "examples" / "workspace", machine.workspace)
@@ -70,6 +70,9 @@ def prepare(block: Block, machine: Machine) -> None:
             write(machine.workspace / name, snippet.text)
     if "trust" not in words and machine.run("trust").exit_code:  # a reader on a terminal is asked, and says yes
         raise AssertionError("what the commands run could not be agreed to")
+    if "init" in words:  # it writes what was copied
+        (machine.workspace / ".devtools" / "host.config.jsonc").unlink(missing_ok=True)
+        write(machine.workspace / "server.js", "")
 
 
 def _install_programs(machine: Machine) -> None:

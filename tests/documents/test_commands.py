@@ -45,11 +45,6 @@ def _our_package(_words: list[str]) -> None:
     assert "uno-devserver" in project["scripts"]
 
 
-def _runs_ours(words: list[str]) -> None:
-    """Behind `uvx` stands a command of ours."""
-    assert parse(words[words.index("uno-devserver") + 1 :]).command
-
-
 def _example_has(name: str) -> Callable[[list[str]], None]:
     def check(_words: list[str]) -> None:
         assert list((ROOT / "examples").glob(f"servers/*/{name}"))
@@ -66,11 +61,12 @@ NOT_RUN: dict[str, tuple[str, Callable[[list[str]], None] | None]] = {
     "make ": ("it sets up an environment over the network, or runs all tests, this one among them", _make_target),
     "uno-devserver demo": ("tests/cli/test_demo.py runs it, and looks at what it prints", None),
     "pipx install ": ("it downloads", _our_package),
+    "uv tool install ": ("it downloads", _our_package),
+    "python3 -m venv ~/.uno && ": ("it downloads", _our_package),
     "uno-devserver login https://": (
         "it asks a server on the network; tests/cli/test_server_login.py signs in to one",
         None,
     ),
-    "uvx ": ("it downloads", _runs_ours),
     "python -m venv .venv && .venv/bin/pip": ("it downloads", _example_has("pyproject.toml")),
     "npm ": ("it downloads", _example_has("package.json")),
     ".venv/bin/python -m benchmarks.": ("it measures, for minutes and on a quiet machine", _a_module),

@@ -272,7 +272,7 @@ COMMANDS = (
     ),
     Command(
         ("init",),
-        "Write the config for the MCP server in a folder, so that it can be inspected and registered",
+        "Write the config of an MCP server: of a package, a command or a URL",
         "init:run",
         arguments=(URL, CHILD),
         examples=(

@@ -341,7 +341,9 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
-    for issue in (*found.config.issues, *found.commands.unknown()):
+    told = " ".join(issue.message for issue in found.config.issues)
+    unknown = [issue for issue in found.commands.unknown() if issue.message.rpartition(": ")[2].rstrip(".") not in told]
+    for issue in (*found.config.issues, *unknown):
         typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
         yield issue.message, issue.remediation + typed
     for commands in (found.commands, *found.commands.servers):
@@ -469,6 +471,15 @@ def _report(found: ConfigFindings, *, files: bool) -> Report:
             *what_follows(found, files=files),
         ),
     )
+
+
+def start_problems(folder: str) -> tuple[str, ...]:
+    """Why servers of the config in the folder cannot be started, in sentences."""
+    workspace = resolve(folder, explicit=True)
+    config = read_config(workspace.config)
+    commands = commands_of(workspace.working_directory, config)
+    found = ConfigFindings(workspace, workspace.working_directory, config, "", commands, ())
+    return tuple(dict.fromkeys(f"{message} {step}".strip() for message, step in _problems(found)))
 
 
 def what_follows(found: ConfigFindings, *, files: bool = False) -> Iterator[Section | Bullets]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from ..issues import Issue, UserError
 from ..system.command_lines import quoted_line
 from ..system.safe_paths import PathEscape, path_inside
+from ..system.text import shown_url
 from ..workspace.config import Config
 from ..workspace.devtools_folder import CONFIG
 from ..workspace.server_command import command_by_hand, package_folder, server_command
@@ -37,14 +38,14 @@ def run(invocation: Invocation) -> Result:
     folder = invocation.folder()
     path = os.path.join(folder, CONFIG)
     if os.path.lexists(path):
-        step = "Edit that file; 'uno-devserver config' shows what follows from it."
+        step = "Change that file; 'uno-devserver config' shows what follows from it."
         raise UserError("ConfigExists", f"There is a config already: {path}.", step)
     url = _url(invocation)
     _write(folder, path, config_text(folder, url, invocation.child))
     found = findings_in(folder)
     problems = tuple(f"{message} {step}".strip() for message, step in found.problems)
     data = {"config": path, "problems": [{"message": text, "nextStep": step or None} for text, step in found.problems]}
-    steps = NEXT if url is None else (SIGN_IN.format(url), *NEXT)
+    steps = NEXT if url is None else (SIGN_IN.format(shown_url(url)), *NEXT)
     sections = (*what_follows(found), Bullets("Next", () if problems else steps))
     return Result(data, Report(f"Wrote {path}", sections), 1 if problems else 0)
 
@@ -100,7 +101,7 @@ def _write(folder: str, path: str, text: str) -> None:
                 raise
     except PathEscape as problem:
         message, step = f"{path} cannot be written: {problem}.", "Remove the link, or run 'init' where it leads to."
-        raise UserError("FileNotWritten", message, step) from problem
+        raise UserError("ConfigNotWritten", message, step) from problem
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}."
-        raise UserError("FileNotWritten", message, "Correct that, then run 'uno-devserver init' again.") from error
+        raise UserError("ConfigNotWritten", message, "Correct that, then run 'uno-devserver init' again.") from error

@@ -310,7 +310,16 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
         raise UserError("BadValue", f"'{child[0]}' is a URL and no command.", elsewhere, exit_code=2)
     if command and CHILD not in command.arguments and child and command.unknown is Unknown.REFUSE:
         message = f"'{command.name}' takes no command behind '--', so '{child[0]}' would be ignored."
-        raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
+        raise UserError("UnexpectedArgument", message, _for_typed(command, child), exit_code=2)
+
+
+def _for_typed(command: Command, child: list[str]) -> str:
+    """The next step for the command of a server behind a command that takes none."""
+    if command.name not in ("mcp install", "trust"):
+        return _help_of(command)
+    from ..system.command_lines import quoted_line
+
+    return f"Run '{quoted_line(('uno-devserver', 'init', '--', *child))}' first, then '{command.name}' without it."
 
 
 def _for_url(command: Command, word: str) -> str | None:

@@ -239,9 +239,12 @@ def _named_folder(config: Config) -> str:
 def _elsewhere(config: Config) -> Issue | None:
     """The issue for a common mistake, a path that is relative to the workspace instead of the config's folder."""
     folder, root = os.path.dirname(os.path.abspath(config.path or "")), config.server_root
-    if root is None or not os.path.join(root, "").startswith(os.path.join(folder, "")):
+    if root is None:
         return None
-    meant = os.path.normpath(os.path.join(folder, "..", os.path.relpath(root, folder)))
+    is_within = os.path.join(root, "").startswith(os.path.join(folder, ""))
+    if os.path.isdir(root) and not is_within:
+        return None
+    meant = os.path.normpath(os.path.join(folder, "..", relative_path(root, folder)))
     if not os.path.isdir(meant):
         return None
     path = os.path.relpath(meant, folder).replace(os.sep, "/")

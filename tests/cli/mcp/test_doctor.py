@@ -234,7 +234,7 @@ def test_a_folder_that_is_no_workspace_is_reported(machine: Machine) -> None:
     assert (result.exit_code, entry["ok"]) == (1, False)
     assert "There is no .sln or .slnx file" in entry["problem"]
     assert entry["nextStep"].startswith("Run this in the workspace's folder ('dotnet new unoapp' makes one), or ")
-    assert ".devtools/host.config.jsonc" in entry["nextStep"]
+    assert "run 'uno-devserver init'" in entry["nextStep"]
 
 
 def test_a_client_that_starts_servers_elsewhere_names_the_workspace(machine: Machine) -> None:

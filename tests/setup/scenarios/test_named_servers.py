@@ -545,29 +545,24 @@ PACKAGE = '[project]\nname = "notes-server"\n[project.scripts]\nnotes = "notes:m
 SEVERAL = '{"servers": {"weather": {"command": "python3"}, "files": {"command": "python3"}}}'
 
 
-@pytest.mark.parametrize(
-    ("manifest", "text", "declared"),
-    [
-        ("pyproject.toml", PACKAGE, "}"),
-        ("package.json", '{"name": "notes", "bin": "x.js"}', "}"),
-        ("package.json", '{"scripts": {"start": "node x.js"}}', ', "mcpServer": {"command": "node", "args": ["'),
-        ("go.mod", "module example.org/notes\n", ', "mcpServer": {"command": "go", "args": ["run", "."]}}'),
-    ],
-)
-def test_a_package_without_a_config_gets_the_config_to_write_and_no_server_of_uno(
-    clients: Clients, manifest: str, text: str, declared: str
+@pytest.mark.parametrize("manifest", ["pyproject.toml", "package.json", "go.mod"])
+@pytest.mark.parametrize("inside", ["", "src"])
+def test_in_a_package_without_a_config_init_is_named_and_no_server_of_uno_is_written(
+    clients: Clients, manifest: str, inside: str
 ) -> None:
-    clients.write(manifest, text)
-    before = clients.tree()
+    (clients.at(".git")).mkdir(exist_ok=True)
+    clients.write(manifest, "")
+    clients.at(inside).mkdir(exist_ok=True)
+    before, folder = clients.tree(), ("--solution-dir", str(clients.at(inside)))
 
-    refused, status = clients.install("cursor", "--name", "mine"), clients.status("cursor")
+    refused, status = clients.install("cursor", "--name", "mine", *folder), clients.status("cursor", *folder)
 
     assert (refused.exit_code, clients.tree()) == (1, before)
     step = refused.json["error"]["nextStep"]
-    assert step.startswith(f'Write {{"mcpServerRoot": ".."{declared}')
-    assert str(clients.at(".devtools/host.config.jsonc")) in step
+    there = f" in '{clients.at('')}'" if inside else ""
+    assert step.startswith(f"Run 'uno-devserver init'{there}, then 'mcp install' again.")
     assert status.json["nextSteps"] == [step]
-    assert clients.install("cursor", "--servers", "UnoApp").exit_code == 0
+    assert clients.install("cursor", "--servers", "UnoApp", *folder).exit_code == 0
 
 
 def test_the_config_that_is_proposed_to_a_package_registers_it_under_its_name(clients: Clients) -> None:

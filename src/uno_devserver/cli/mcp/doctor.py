@@ -74,7 +74,7 @@ def _data(one: Examination) -> dict[str, object]:
 def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[str]:
     yield styled(one_line(f"{profile.name} ({profile.id})"), Style.HEADING)
     for one in examinations:
-        name, style = one_line(one.server or "file"), _style(one)
+        name, style = one_line(one.key or one.server or "file"), _style(one)
         first, *others = folded(one_line(f"{name}: {_verdict(one)}"), "  ", "    ")
         yield f"  {name}: {styled(first[len(name) + 4 :], style)}"
         yield from (styled(line, style) for line in others)

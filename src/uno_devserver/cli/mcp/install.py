@@ -70,6 +70,11 @@ def install(invocation: Invocation) -> Result:
     if not options.dry_run:
         consent.keep("mcp install")
     steps = (*_next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
+    if directory is not None:
+        from ..config import start_problems
+
+        problems = start_problems(directory)
+        steps += tuple(f"Correct the config: {one}" for one in problems)
     if consent.refused:
         steps += (consent.refused,)
     data = data_of(operations, steps, options) | {"agreedTo": list(consent.agreed)}

@@ -7,6 +7,7 @@ package is the extra `keyring`. Run as a program, this module does what standard
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,9 @@ USER_SECONDS = 60.0  # to type the password of the keyring
 def install_step(extra: str, environment: str = sys.prefix) -> str:
     """How to install an extra where this program is: before a release, an index may have another's under our name."""
     released = all(part.isdigit() for part in __version__.split("."))
-    folders = environment.replace("\\", "/").split("/")
-    command = "pip install"
-    for tool, name in (("pipx", "pipx install --force"), ("uv", "uv tool install --force")):
-        command = name if tool in folders[-3:-1] else command
+    by_tool = (("pipx_metadata.json", "pipx install --force"), ("uv-receipt.toml", "uv tool install --force"))
+    found = (command for name, command in by_tool if os.path.isfile(os.path.join(environment, name)))
+    command = next(found, "pip install")
     return f"{command} '{'uno-devserver' if released else '<folder of the clone>'}[{extra}]'"
 
 

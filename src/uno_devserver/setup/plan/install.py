@@ -353,18 +353,14 @@ def _about_consent(case: _Case, current: Location | None) -> Notes:
 
 
 def _about_name(case: _Case, definition: EntrySpec) -> Notes:
-    """A note, until this program is released, on whose program an entry starts by its name, or why by its path."""
+    """A note, until this program is released, on whose program an entry starts by its name."""
     server, choice = case.server, case.choice
     if choice.released:
         return ()
     problem = index_problem(definition, server, choice)
-    if problem:
-        return (f"The entry {problem}. '--runner {PATH_RUNNER}' names this program by its path instead.",)
-    usual = expected(server, choice.replace(runner=server.runner))
-    risk = index_problem(usual, server, choice) if choice.runner is None and not choice.asked else ""
-    if not risk or definition.command != expected(server, choice).command:
-        return ()
-    return (f"The entry names this program by its path, because '{usual.command}' {risk}.",)
+    return (
+        (f"The entry {problem}. '--runner {PATH_RUNNER}' names this program by its path instead.",) if problem else ()
+    )
 
 
 def _about_shadowed(current: Location) -> Notes:
