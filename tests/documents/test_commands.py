@@ -19,7 +19,6 @@ from support.bundled import BundledHost
 from support.machine import Machine
 from support.proxies import Proxies
 from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS
-from uno_devserver.cli.parse import parse
 
 UPSTREAM = "http://127.0.0.1:8000/mcp"  # of documents; a Host stands in for it
 NETWORK = "UnoDocs is reached over the network, which a test machine may not have"
