@@ -34,7 +34,7 @@ from ..workspace.npm_packages import TSCONFIGS
 from ..workspace.paths import is_inside
 from ..workspace.repository import MANIFESTS
 from ..workspace.resolver import ResolutionKind
-from ..workspace.server_command import config_for_package, server_command, without_own_reload
+from ..workspace.server_command import config_for_package, header_problems, server_command, without_own_reload
 from ..workspace.trust import AGREE, is_trusted, refusal
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
@@ -337,7 +337,8 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
-    for issue in (*found.config.issues, *found.commands.unknown()):
+    headers = header_problems(found.config, os.environ)
+    for issue in (*found.config.issues, *found.commands.unknown(), *headers):
         typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
         yield issue.message, issue.remediation + typed
     for commands in (found.commands, *found.commands.servers):

@@ -27,6 +27,7 @@ from ..system.processes import is_alive
 from ..workspace.addins import workspace_addins
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
+from ..workspace.server_command import header_problems
 from ..workspace.solutions import uno_projects_outside
 from ..workspace.trust import AGREE, is_trusted, not_run, refusal
 from .health_report import health_text
@@ -120,7 +121,8 @@ def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]
     if not config.readable and proxies:
         return tuple(issue.replace(remediation=AS_BEFORE) for issue in config.issues)
     if config.unclear is None:
-        return config.issues
+        # A proxy tells of the variables that it has itself.
+        return config.issues if proxies else (*config.issues, *header_problems(config, os.environ))
     from .config import config_issues  # imports the search for sources, which is rarely needed here
 
     return config_issues(config, workspace)
