@@ -34,8 +34,8 @@ def app(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
 
 @pytest.fixture
 def plain(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
-    """A workspace on a machine without .NET: nothing is restored."""
-    return workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+    """A workspace without Uno.Sdk, which needs no .NET."""
+    return workspace.project("App/App.csproj", restored=False).solution("App.slnx")
 
 
 def health_with(workspace: WorkspaceBuilder, rules: list[Rule], *options: str, solution: str = "App.slnx") -> Result:
@@ -234,6 +234,15 @@ def test_a_host_of_another_workspace_that_ended_is_not_ours(app: WorkspaceBuilde
 # --- a Host that works ----------------------------------------------------------------------------------------------
 
 
+def test_without_dotnet_an_uno_workspace_is_degraded_because_its_tools_cannot_come(plain: WorkspaceBuilder) -> None:
+    result = health_with(plain.global_json({"Uno.Sdk": "6.5.31"}), bundled_host(), "--json")
+
+    [issue] = result.json["issues"]
+    assert (result.exit_code, result.json["status"]) == (1, "Degraded")
+    assert (issue["code"], issue["severity"]) == ("DotNetNotFound", "Warning")
+    assert issue["remediation"].startswith("Install the .NET SDK")
+
+
 def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: WorkspaceBuilder) -> None:
     result = health_with(plain, bundled_host(), "--json")
 
@@ -372,7 +381,7 @@ def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(p
 def test_dotnet_add_ins_that_were_restored_after_the_start_are_named_by_start_and_health(
     plain: WorkspaceBuilder, dotnet: bool, next_step: str
 ) -> None:
-    machine = plain.machine
+    machine = plain.global_json({"Uno.Sdk": "6.5.31"}).machine
     if dotnet:
         machine.install_dotnet()
     try:
@@ -507,8 +516,8 @@ def test_what_a_host_says_cannot_move_the_cursor(plain: WorkspaceBuilder) -> Non
 
 
 @pytest.fixture
-def two(plain: WorkspaceBuilder) -> WorkspaceBuilder:
-    return plain.solution("Other.slnx")
+def two(app: WorkspaceBuilder) -> WorkspaceBuilder:
+    return app.solution("Other.slnx")
 
 
 def test_of_several_solutions_the_report_is_about_the_one_that_has_a_host(two: WorkspaceBuilder) -> None:

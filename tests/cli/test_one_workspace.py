@@ -116,7 +116,7 @@ def test_without_dotnet_disco_start_and_health_say_first_that_it_is_missing(
     assert (missing["message"] in refused["message"], refused["nextStep"]) == (True, missing["remediation"])
     assert (len(started["warnings"]), started["host"]) == (1, "bundled")
     assert missing["remediation"] in started["warnings"][0]
-    assert (after["status"], after["issues"]) == ("Healthy", [])
+    assert (after["status"], [issue["code"] for issue in after["issues"]]) == ("Degraded", ["DotNetNotFound"])
 
 
 def test_add_ins_beside_the_solution_leave_one_workspace_with_its_solution(
