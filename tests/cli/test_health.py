@@ -19,8 +19,11 @@ from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotne
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
+from uno_devserver.cli.health import settled_proxies
 from uno_devserver.cli.trust import LOADED_LATER
+from uno_devserver.issues import warning
 from uno_devserver.system.processes import process_started
+from uno_devserver.workspace.resolver import resolve
 
 START_SECONDS = 40.0  # what start allows a Host on a busy machine, and a bit
 
@@ -465,6 +468,15 @@ def test_a_proxy_that_has_just_started_shows_only_what_it_knows(machine: Machine
     lines = machine.run("health").stdout.splitlines()
 
     assert lines[lines.index("Proxies:") :] == ["Proxies:", f"- PID: {pid} (Initializing)"]
+
+
+def test_what_a_proxy_is_about_to_know_is_awaited(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[str, object] = {"state": "Connected", "listsFresh": True, "issues": []}
+    unknown = {**known, "issues": [warning("HealthNotKnown", "The add-ins have not been looked at yet.").to_json()]}
+    told = iter([[unknown], [unknown], [known]])
+    monkeypatch.setattr("uno_devserver.cli.health.proxies_of_workspace", lambda _: next(told))
+
+    assert settled_proxies(resolve(str(machine.workspace))) == [known]
 
 
 # --- a Host that does not -------------------------------------------------------------------------------------------

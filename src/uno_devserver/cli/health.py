@@ -83,7 +83,7 @@ def run(invocation: Invocation) -> Result:
             servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
-    proxies = _settled_proxies(discovery.workspace)
+    proxies = settled_proxies(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
         report = health(_with_host(facts, own))
@@ -163,7 +163,7 @@ def _how_to_write_the_port(workspace: Workspace, solution: str) -> str:
 # The facts.
 
 
-def _settled_proxies(workspace: Workspace) -> list[Status]:
+def settled_proxies(workspace: Workspace) -> list[Status]:
     """The proxies of the workspace, after a bounded wait for those whose status is about to change."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while any(map(_is_passing, proxies := proxies_of_workspace(workspace))) and time.monotonic() < deadline:
@@ -177,7 +177,9 @@ def _is_passing(status: Status) -> bool:
         return False
     pid = object_in(status, "upstream").get("processId")
     has_ended = isinstance(pid, int) and not is_alive(pid)
-    return status.get("state") != ConnectionState.CONNECTED.value or status.get("listsFresh") is False or has_ended
+    unasked = any(issue.code == "HealthNotKnown" for issue in _issues(status))
+    is_new = status.get("state") != ConnectionState.CONNECTED.value or status.get("listsFresh") is False
+    return is_new or has_ended or unasked
 
 
 def _with_host(facts: HealthFacts, server: RegisteredServer) -> HealthFacts:
