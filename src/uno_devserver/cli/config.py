@@ -337,8 +337,9 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
+    misnamed = (issue for issue in found.workspace.issues if issue.code == "FileMisnamed")
     headers = header_problems(found.config, os.environ)
-    for issue in (*found.config.issues, *found.commands.unknown(), *headers):
+    for issue in (*misnamed, *found.config.issues, *found.commands.unknown(), *headers):
         typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
         yield issue.message, issue.remediation + typed
     for commands in (found.commands, *found.commands.servers):
