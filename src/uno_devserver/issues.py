@@ -112,6 +112,7 @@ REMEDIES = {
     "ProjectWithoutPort": "Run 'uno-devserver start' in the workspace: it writes the port, and keeps the Host.",
     "RootsElsewhere": "Nothing to do, unless the client's folder was meant: then start the proxy there.",
     "ConfigInvalid": "Correct the file; until then the default is used.",
+    "FileMisnamed": "Give it the right name.",
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
     "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",
     # packages

@@ -203,6 +203,26 @@ def test_what_fails_is_a_problem(workspace: WorkspaceBuilder, machine: Machine, 
     assert problem.format(root=machine.workspace, sep=os.sep) in result.stdout.split("Problems:\n")[1]
 
 
+@pytest.mark.parametrize("section", ["mcpServer", "servers.far"])
+def test_a_header_without_its_variable_is_a_problem_here_and_in_health(
+    workspace: WorkspaceBuilder, machine: Machine, section: str
+) -> None:
+    server = {"url": "https://far.example/mcp", "headers": {"Authorization": "Bearer ${FAR_TOKEN}"}}
+    config = {"mcpServer": server} if section == "mcpServer" else {"servers": {"far": server}}
+    workspace.file(CONFIG, json.dumps(config))
+    where = f"{section}.headers in {machine.workspace / CONFIG}"
+    problem = f"{where} cannot be used: the variable FAR_TOKEN is not set, or empty."
+
+    told, health = machine.run("config", "--json"), machine.run("health", "--json")
+    with_it = machine.run("config", "--json", env={"FAR_TOKEN": "x"})
+
+    (found,) = told.json["problems"]
+    assert (told.exit_code, found["message"]) == (1, problem)
+    assert f"{section}.envFile" in found["nextStep"]
+    assert problem in [issue["message"] for issue in health.json["issues"]]
+    assert with_it.json["problems"] == []
+
+
 def test_a_command_with_arguments_is_not_taken_for_a_file_that_is_still_to_be_built(
     workspace: WorkspaceBuilder, machine: Machine
 ) -> None:

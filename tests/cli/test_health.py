@@ -19,8 +19,11 @@ from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotne
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
+from uno_devserver.cli.health import settled_proxies
 from uno_devserver.cli.trust import LOADED_LATER
+from uno_devserver.issues import warning
 from uno_devserver.system.processes import process_started
+from uno_devserver.workspace.resolver import resolve
 
 START_SECONDS = 40.0  # what start allows a Host on a busy machine, and a bit
 
@@ -34,8 +37,8 @@ def app(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
 
 @pytest.fixture
 def plain(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
-    """A workspace on a machine without .NET: nothing is restored."""
-    return workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+    """A workspace without Uno.Sdk, which needs no .NET."""
+    return workspace.project("App/App.csproj", restored=False).solution("App.slnx")
 
 
 def health_with(workspace: WorkspaceBuilder, rules: list[Rule], *options: str, solution: str = "App.slnx") -> Result:
@@ -234,6 +237,15 @@ def test_a_host_of_another_workspace_that_ended_is_not_ours(app: WorkspaceBuilde
 # --- a Host that works ----------------------------------------------------------------------------------------------
 
 
+def test_without_dotnet_an_uno_workspace_is_degraded_because_its_tools_cannot_come(plain: WorkspaceBuilder) -> None:
+    result = health_with(plain.global_json({"Uno.Sdk": "6.5.31"}), bundled_host(), "--json")
+
+    [issue] = result.json["issues"]
+    assert (result.exit_code, result.json["status"]) == (1, "Degraded")
+    assert (issue["code"], issue["severity"]) == ("DotNetNotFound", "Warning")
+    assert issue["remediation"].startswith("Install the .NET SDK")
+
+
 def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: WorkspaceBuilder) -> None:
     result = health_with(plain, bundled_host(), "--json")
 
@@ -372,7 +384,7 @@ def test_add_ins_that_came_after_the_start_are_named_by_trust_start_and_health(p
 def test_dotnet_add_ins_that_were_restored_after_the_start_are_named_by_start_and_health(
     plain: WorkspaceBuilder, dotnet: bool, next_step: str
 ) -> None:
-    machine = plain.machine
+    machine = plain.global_json({"Uno.Sdk": "6.5.31"}).machine
     if dotnet:
         machine.install_dotnet()
     try:
@@ -458,6 +470,15 @@ def test_a_proxy_that_has_just_started_shows_only_what_it_knows(machine: Machine
     assert lines[lines.index("Proxies:") :] == ["Proxies:", f"- PID: {pid} (Initializing)"]
 
 
+def test_what_a_proxy_is_about_to_know_is_awaited(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[str, object] = {"state": "Connected", "listsFresh": True, "issues": []}
+    unknown = {**known, "issues": [warning("HealthNotKnown", "The add-ins have not been looked at yet.").to_json()]}
+    told = iter([[unknown], [unknown], [known]])
+    monkeypatch.setattr("uno_devserver.cli.health.proxies_of_workspace", lambda _: next(told))
+
+    assert settled_proxies(resolve(str(machine.workspace))) == [known]
+
+
 # --- a Host that does not -------------------------------------------------------------------------------------------
 
 
@@ -507,8 +528,8 @@ def test_what_a_host_says_cannot_move_the_cursor(plain: WorkspaceBuilder) -> Non
 
 
 @pytest.fixture
-def two(plain: WorkspaceBuilder) -> WorkspaceBuilder:
-    return plain.solution("Other.slnx")
+def two(app: WorkspaceBuilder) -> WorkspaceBuilder:
+    return app.solution("Other.slnx")
 
 
 def test_of_several_solutions_the_report_is_about_the_one_that_has_a_host(two: WorkspaceBuilder) -> None:

@@ -116,7 +116,19 @@ def test_without_dotnet_disco_start_and_health_say_first_that_it_is_missing(
     assert (missing["message"] in refused["message"], refused["nextStep"]) == (True, missing["remediation"])
     assert (len(started["warnings"]), started["host"]) == (1, "bundled")
     assert missing["remediation"] in started["warnings"][0]
-    assert (after["status"], after["issues"]) == ("Healthy", [])
+    assert (after["status"], [issue["code"] for issue in after["issues"]]) == ("Degraded", ["DotNetNotFound"])
+
+
+def test_a_misnamed_folder_of_add_ins_is_told_by_each_command(machine: Machine) -> None:
+    write(machine.workspace / ".devtools" / "addins" / "one.py", "def register(addin):\n    pass\n")
+    name = str(machine.workspace / ".devtools" / "add-ins")
+    write(machine.workspace / ".devtools" / "add-ins" / "two.py", "def register(addin):\n    pass\n")
+
+    told = [machine.run(*words).json for words in (("disco", "--json"), ("health", "--json"), ("config", "--json"))]
+    started = machine.run("start", "--json").json
+    machine.run("stop")
+
+    assert all(f"{name} is not read" in str(each) for each in (*told, started["warnings"]))
 
 
 def test_add_ins_beside_the_solution_leave_one_workspace_with_its_solution(

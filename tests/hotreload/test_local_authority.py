@@ -25,7 +25,6 @@ from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.local_authority import LocalAuthority
 from uno_devserver.hotreload.package_state import BuildSettings, PackageLimits
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
-from uno_devserver.system.inotify import available
 from uno_devserver.workspace.config import ClientCommand, Strategy
 
 from .projects import Project, running_in, stand_in_npm
@@ -435,7 +434,7 @@ async def test_stories_of_what_is_started_with_a_build(project: Project, story: 
     await Play(project, started=("dist/main.js",)).run(story)
 
 
-@pytest.mark.skipif(not available(sys.platform), reason="only inotify tells the order of writes")
+@pytest.mark.skipif(sys.platform != "linux", reason="only inotify tells the order of writes")
 @pytest.mark.parametrize("story", HAND_BUILT_STORIES.values(), ids=HAND_BUILT_STORIES)
 async def test_stories_of_what_is_started_without_a_build(project: Project, story: str) -> None:
     await Play(project, started=("dist/main.js",)).run(f"scripts  | put one | start | check unchanged | {story}")
@@ -728,7 +727,7 @@ async def building(owner: Owner, project: Project, content: str) -> AsyncIterato
 async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_built(
     project: Project, monkeypatch: pytest.MonkeyPatch, watched: bool
 ) -> None:
-    monkeypatch.setattr("uno_devserver.system.inotify.available", lambda _platform: watched)
+    monkeypatch.setattr("uno_devserver.hotreload.fingerprint.HAS_INOTIFY", watched)
     async with owner_of(project) as owner:
         async with building(owner, project, "two") as checking:
             project.save("three")
@@ -1254,7 +1253,7 @@ async def test_the_status_tells_what_was_done(project: Project) -> None:
     assert (done["checks"], done["builds"], done["restarts"]) == (2, 1, 1)
     [package] = done["packages"]
     assert (package["role"], package["kind"], package["files"]) == ("server", "JavaScript", 1)
-    assert package["watched"] is available(sys.platform), "in the temp folder of a usual system"
+    assert package["watched"] is (sys.platform == "linux"), "in the temp folder of a usual system"
     assert (package["root"], package["build"], package["problems"]) == (str(project.root), "npm run build", [])
     assert len(set(package["sha256"].values())) == 1
     assert done["lastBuild"]["ok"] is True

@@ -285,10 +285,11 @@ def test_a_dotnet_assembly_that_is_missing_is_reported_as_missing() -> None:
 # --- when .NET matters ----------------------------------------------------------------------------------------------
 
 
-def test_without_dotnet_a_bundled_host_that_has_loaded_everything_is_healthy() -> None:
+def test_without_dotnet_a_bundled_host_that_has_loaded_everything_lacks_the_tools_of_uno() -> None:
     report = health(RUNNING.replace(discovery=WITHOUT_DOTNET, host=BUNDLED))
 
-    assert (report.status, report.issues) == (HealthStatus.HEALTHY, ())
+    assert (report.status, found(report)) == (HealthStatus.DEGRADED, [("DotNetNotFound", "Warning")])
+    assert only_issue(report).remediation.startswith("Install the .NET SDK")
 
 
 def test_with_dotnet_at_hand_a_bundled_host_does_not_hide_that_the_sdk_is_not_restored() -> None:

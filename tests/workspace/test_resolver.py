@@ -551,3 +551,41 @@ def test_the_folder_of_a_global_json_above_the_requested_one_is_its_own(tmp_path
     write(tmp_path / "src" / "App.slnx", "<Solution/>")
 
     assert resolve(str(tmp_path / "src")).own_directory == str(tmp_path)
+
+
+# --- names that are nearly right ---
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("addin/one.py", "addins"),
+        ("add-ins/one.py", "addins"),
+        ("Addins/one.py", "addins"),
+        ("host.config.json", "host.config.jsonc"),
+        ("hosts.config.jsonc", "host.config.jsonc"),
+        ("addins/one.py", None),
+        ("host.config.jsonc", None),
+        ("host.config.schema.json", None),
+        ("other.json", None),
+    ],
+)
+@pytest.mark.parametrize("beside", ["", "global.json"])
+def test_a_name_that_is_nearly_right_is_told_from_each_folder_of_the_workspace(
+    tmp_path: Path, name: str, right: str | None, beside: str
+) -> None:
+    devtools = tmp_path / ".devtools"
+    path = write(devtools / name, "{}")
+    misnamed = path if path.parent == devtools else path.parent
+    if beside:
+        write(tmp_path / beside, '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+        write(tmp_path / "App.slnx", "<Solution />")
+    (tmp_path / "src").mkdir()
+    # Where case does not count, as on Windows, `Addins` is the right name.
+    is_told = right is not None and not (devtools / right).exists()
+
+    for folder in (tmp_path, tmp_path / "src"):
+        found = [issue for issue in resolve(str(folder)).issues if issue.code == "FileMisnamed"]
+
+        assert [str(misnamed) in issue.message for issue in found] == [True] * is_told
+        assert all(str(right) in issue.remediation for issue in found)

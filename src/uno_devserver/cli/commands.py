@@ -153,6 +153,7 @@ _VARIANT = (
         choices=("uvx", "dnx", "path"),
     ),
 )
+_URL = Option(("--upstream-url",), "Register the server at this URL, behind the proxy; needs --name", value=URL)
 _SERVERS = Option(
     ("--servers",), "Only these servers, separated by commas; also entries of the config's 'servers'", value="<names>"
 )
@@ -389,7 +390,7 @@ COMMANDS = (
         ("mcp", "install"),
         "Register the servers with an AI client",
         "mcp.install:install",
-        (*_CLIENT, _NAME, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY, _TRUST),
+        (*_CLIENT, _NAME, _URL, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY, _TRUST),
         (CLIENT,),
         doing="Working on the clients' files",
     ),

@@ -34,7 +34,7 @@ from ..workspace.npm_packages import TSCONFIGS
 from ..workspace.paths import is_inside
 from ..workspace.repository import MANIFESTS
 from ..workspace.resolver import ResolutionKind, resolve
-from ..workspace.server_command import package_folder, server_command, without_own_reload
+from ..workspace.server_command import header_problems, package_folder, server_command, without_own_reload
 from ..workspace.trust import AGREE, is_trusted, refusal
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
@@ -341,9 +341,10 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
+    misnamed = (issue for issue in found.workspace.issues if issue.code == "FileMisnamed")
     told = " ".join(issue.message for issue in found.config.issues)
-    unknown = [issue for issue in found.commands.unknown() if issue.message.rpartition(": ")[2].rstrip(".") not in told]
-    for issue in (*found.config.issues, *unknown):
+    unknown = (issue for issue in found.commands.unknown() if issue.message.rpartition(": ")[2].rstrip(".") not in told)
+    for issue in (*misnamed, *found.config.issues, *unknown, *header_problems(found.config, os.environ)):
         typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
         yield issue.message, issue.remediation + typed
     for commands in (found.commands, *found.commands.servers):

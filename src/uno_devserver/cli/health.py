@@ -27,6 +27,7 @@ from ..system.processes import is_alive
 from ..workspace.addins import workspace_addins
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
+from ..workspace.server_command import header_problems
 from ..workspace.solutions import uno_projects_outside
 from ..workspace.trust import AGREE, is_trusted, not_run, refusal
 from .health_report import health_text
@@ -78,7 +79,7 @@ def run(invocation: Invocation) -> Result:
             servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
-    proxies = _settled_proxies(discovery.workspace)
+    proxies = settled_proxies(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
         report = health(_with_host(facts, own))
@@ -116,7 +117,8 @@ def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]
     if not config.readable and proxies:
         return tuple(issue.replace(remediation=AS_BEFORE) for issue in config.issues)
     if config.unclear is None:
-        return config.issues
+        # A proxy tells of the variables that it has itself.
+        return config.issues if proxies else (*config.issues, *header_problems(config, os.environ))
     from .config import config_issues  # imports the search for sources, which is rarely needed here
 
     return config_issues(config, workspace)
@@ -157,7 +159,7 @@ def _how_to_write_the_port(workspace: Workspace, solution: str) -> str:
 # The facts.
 
 
-def _settled_proxies(workspace: Workspace) -> list[Status]:
+def settled_proxies(workspace: Workspace) -> list[Status]:
     """The proxies of the workspace, after a bounded wait for those whose status is about to change."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while any(map(_is_passing, proxies := proxies_of_workspace(workspace))) and time.monotonic() < deadline:
@@ -171,7 +173,9 @@ def _is_passing(status: Status) -> bool:
         return False
     pid = object_in(status, "upstream").get("processId")
     has_ended = isinstance(pid, int) and not is_alive(pid)
-    return status.get("state") != ConnectionState.CONNECTED.value or status.get("listsFresh") is False or has_ended
+    unasked = any(issue.code == "HealthNotKnown" for issue in _issues(status))
+    is_new = status.get("state") != ConnectionState.CONNECTED.value or status.get("listsFresh") is False
+    return is_new or has_ended or unasked
 
 
 def _with_host(facts: HealthFacts, server: RegisteredServer) -> HealthFacts:

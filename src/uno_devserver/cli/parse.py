@@ -85,6 +85,20 @@ def absolute(directory: str) -> str:
         raise UserError("NoCurrentFolder", message, next_step) from error
 
 
+def check_url(url: str, option: str = "--upstream-url") -> None:
+    """Raise UserError if an option's value is not the URL of an HTTP server, or has a password in it."""
+    from ..system.text import has_credentials, shown_url
+
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
+        message = f"The value '{shown_url(url)}' of {option} is not an HTTP address."
+        raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
+    if has_credentials(url):
+        message = f"A user name or password before the host, as in the URL of {shown_url(url)}, is not supported."
+        next_step = "Leave it out. If the server needs it, use --header 'Authorization: Basic ${NAME}'."
+        raise UserError("BadValue", message, next_step, exit_code=2)
+
+
 def parse(argv: Sequence[str]) -> Invocation:
     """Read the command line; raises UserError with exit code 2 if it is wrong."""
     own, child = _split_child(argv)

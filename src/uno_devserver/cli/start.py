@@ -161,8 +161,9 @@ class _Observer(StartObserver):
         workspace = self._request.workspace
         doubtful = not workspace.resolved or workspace.undecided
         broken = tuple(issue for issue in workspace.issues if issue.code == "GlobalJsonInvalid")
+        misnamed = (issue for issue in workspace.issues if issue.code == "FileMisnamed")
         own = workspace.issues[:1] if doubtful else broken  # the others are its causes
-        for text in with_steps((*own, *plan.issues)):
+        for text in with_steps(dict.fromkeys((*own, *misnamed, *plan.issues))):
             self.warned(text)
         if broken and self._request.solution is None:
             self.warned("No app finds this Host: without a readable global.json its port is written for no project.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .sources.source_tree import Sources
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece
+HAS_INOTIFY = sys.platform == "linux"
 MAX_TRIES = 5  # listings in a row while files appear and vanish
 UNREADABLE = b"unreadable".ljust(32, b"\0")  # in place of a digest, of which it has the length
 # Windows has names that are not valid UTF-16, Linux has names that are not valid UTF-8.
@@ -40,7 +41,7 @@ class Fingerprint:
         """`budget`: of a single digest, which raises BudgetSpent."""
         self._find = find
         self._read_file = read_bytes if budget is None else budget.read
-        self._may_watch = watches
+        self._may_watch = watches and HAS_INOTIFY
         self._watch: SourceWatch | None = None
         self._state: _State | None = None  # None if all files must be read
         self._lock = threading.Lock()  # protects the attributes above; held during a digest
@@ -123,11 +124,6 @@ class Fingerprint:
         """The current sources, watched since before they were listed; whether all were already watched before."""
         sources = self._find()
         if not self._may_watch:
-            return sources, False
-        from ..system import inotify
-
-        if not inotify.available(sys.platform):
-            self._may_watch = False
             return sources, False
         from .source_watch import SourceWatch, Unwatchable
 

@@ -23,6 +23,7 @@ USE_DOTNET_HOST = (
     "Install the .NET SDK if it is missing, run 'dotnet restore', then 'uno-devserver stop' and "
     "'uno-devserver start --host dotnet'."
 )
+WITHOUT_UNO = "The tools of Uno come with the SDK that global.json names, and need .NET."
 
 
 class HealthStatus(Enum):
@@ -282,6 +283,7 @@ class _DotNet(Enum):
 
     NEEDED = "only it can serve the workspace"
     WANTED = "the bundled Host serves or can serve, perhaps without some add-ins"
+    ABSENT = "the bundled Host serves without the tools of Uno, which come with packages that only .NET restores"
     UNUSED = "the bundled Host or another server serves everything"
 
 
@@ -296,6 +298,9 @@ def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
         if issue in of_the_workspace:
             if issue.code not in NO_UNO or not _serves_without_uno(facts):
                 yield issue
+        elif role is _DotNet.ABSENT:
+            if issue.code == "DotNetNotFound":
+                yield warning(issue.code, f"{issue.message} {WITHOUT_UNO}", USE_DOTNET_HOST)
         elif role is not _DotNet.UNUSED:
             mild = role is _DotNet.WANTED or issue.code in ONLY_WARNINGS
             yield issue.replace(severity=Severity.WARNING) if mild else issue
@@ -314,7 +319,7 @@ def _role_of_dotnet(facts: HealthFacts, discovery: Discovery) -> _DotNet:
     if facts.started and kind is HostKind.BUNDLED:
         lost = any(not addin.loaded and _is_assembly(addin.path) for addin in facts.host.add_ins)
         absent = any(issue.code == "DotNetNotFound" for issue in discovery.issues)
-        return _DotNet.UNUSED if absent and not lost else _DotNet.WANTED
+        return _DotNet.ABSENT if absent and not lost else _DotNet.WANTED
     if not facts.started and not any(_is_assembly(addin.path) for addin in discovery.addins.found):
         return _DotNet.WANTED
     return _DotNet.NEEDED

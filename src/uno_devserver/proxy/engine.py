@@ -24,11 +24,11 @@ from ..workspace.global_json import read_global_json
 from ..workspace.trust import not_run
 from .calls.relay import CallRelay
 from .calls.service import ProxyService
+from .first_start import start_further
 from .front.session import StdioSession
 from .inspection.http_listeners import HttpListeners
 from .lists.publisher import NAMES_SECONDS, ListPublisher
 from .member import FIRST_CALLS_SECONDS, Member
-from .startup import start_further
 from .state import ProxyState
 from .upstream.base import further_servers, workspace_upstream
 from .upstream.configured_command import ConfiguredUpstream
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from ..protocol.peer_info import ClientInfo
     from ..protocol.service import Params, Session
     from ..workspace.config import Config
+    from .first_start import FirstStart
     from .front.output import ClientOutput
     from .options import ProxyOptions
-    from .startup import FirstStart
     from .workspace.controller import WorkspaceController
 
 CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s

@@ -16,7 +16,7 @@ import time
 from ..issues import UserError, fatal
 from ..system.folders import folders
 from ..system.log import ERROR, log
-from .front.dispatcher import Front
+from .front.dispatcher import Dispatcher
 from .front.input import client_input, tells_closed
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from .engine import Engine
+    from .first_start import FirstStart
     from .options import ProxyOptions
-    from .startup import FirstStart
 else:
     import _signal as signal  # `signal` only adds enums, which take half a millisecond before the first answer
 
@@ -71,7 +71,7 @@ class Proxy:
         self._source, self._sink = own_streams()
         self._state = first_state(options)
         self._output = ClientOutput(self._sink, lost=self._client_lost)
-        self._front = Front(self._state, self._output, self._begin)
+        self._dispatcher = Dispatcher(self._state, self._output, self._begin)
         self._input = client_input(self._source)
         self._begun = False  # whether the second thread was started
         self._first: FirstStart | None = None  # what the second thread has begun,
@@ -109,7 +109,7 @@ class Proxy:
             happened = self._input.wait(IDLE_MS if self._begun else START_MS)
             if not happened or time.monotonic() > latest:
                 self._begin()
-            self._front.take(self._input.read())
+            self._dispatcher.take(self._input.read())
 
     def _begin(self) -> None:
         """Start what follows the first answers: the second thread, and watching the client."""
@@ -133,7 +133,7 @@ class Proxy:
         if without_tls:
             sys.modules["ssl"] = None  # type: ignore[assignment]
         try:
-            from .startup import FirstStart
+            from .first_start import FirstStart
 
             first = FirstStart(self._options, self._state.timeline)
             from . import engine  # noqa: F401
@@ -177,22 +177,22 @@ class Proxy:
         from .engine import Engine
 
         loop = asyncio.get_running_loop()
-        engine = Engine(self._options, self._state, self._front.write, self._output, first)
+        engine = Engine(self._options, self._state, self._dispatcher.write, self._output, first)
         try:
             if self._options.only_catalogue:
                 return await engine.make_catalogue()
             self._loop, self._engine = loop, engine
             self._input.attach(loop, self._readable)
-            self._front.open(engine)
+            self._dispatcher.open(engine)
             await engine.run()
         finally:
             self._input.detach(loop)
             await engine.close()
-            self._front.close(ENDED)
+            self._dispatcher.close(ENDED)
         return None
 
     def _readable(self) -> None:
-        self._front.take(self._input.read())
+        self._dispatcher.take(self._input.read())
         if self._input.ended:
             assert self._loop is not None
             self._input.detach(self._loop)
@@ -227,7 +227,7 @@ class Proxy:
         self._state.learn(state=ConnectionState.DEGRADED)
         self._state.blame("engine", (fatal("UpstreamError", f"{why}.", NEXT_STEP),))
         self._state.holds_tools = False
-        self._front.close(f"{why}. {NEXT_STEP}")
+        self._dispatcher.close(f"{why}. {NEXT_STEP}")
 
     def _make_catalogue(self) -> UserError | None:
         """Do what --force-generate-tool-cache asks for."""
@@ -270,7 +270,7 @@ class Proxy:
                 pass  # the loop has just ended
             self._engine_lock.acquire(timeout=ENGINE_SECONDS)
         else:
-            self._front.close(ENDED)
+            self._dispatcher.close(ENDED)
         _end_children()  # those that did not stop in time
         self._state.close()
         self._output.wait(OUTPUT_SECONDS)

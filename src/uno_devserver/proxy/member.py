@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from ..protocol.service import Params, Session
     from ..workspace.config import Config
     from ..workspace.resolver import Workspace
+    from .first_start import FirstStart
     from .lists.publisher import ListPublisher, ServerLists
     from .reload.reloader import Reloader
-    from .startup import FirstStart
     from .state import ProxyState
     from .upstream.base import RunningUpstream, Upstream
     from .workspace.controller import WorkspaceController
@@ -304,5 +305,7 @@ def _read_ahead(folder: str) -> None:
     if workspace_addins(folder):
         from ..hotreload import local_authority  # noqa: F401
         from ..hotreload.control import server  # noqa: F401
-        from ..system import inotify  # noqa: F401
         from .calls import call_queue  # noqa: F401
+
+        if sys.platform == "linux":
+            from ..system import inotify  # noqa: F401

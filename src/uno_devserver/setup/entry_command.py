@@ -125,12 +125,24 @@ def _shell_commands(text: str = "") -> list[tuple[str, ...]]:
     return [tuple(one) for one in commands if one]
 
 
-def starts_proxy(words: tuple[str, ...]) -> bool:
-    """Whether a command line starts this program as the MCP server of a folder, and not of another server."""
+def proxied_url(words: tuple[str, ...]) -> str | None:
+    """The URL of the server before which a command line starts this program, "" for the server of a folder.
+
+    None if it starts anything else, or this program before another command.
+    """
     its = own_arguments(words)
-    if its is None or "--" in its or any(word.startswith("--upstream-url") for word in its):
-        return False
-    return "--mcp-app" in its or its[:2] in (("mcp", "start"), ("mcp", "serve"))
+    if its is None or "--" in its or not ("--mcp-app" in its or its[:2] in (("mcp", "start"), ("mcp", "serve"))):
+        return None
+    return option_value(its, "--upstream-url")
+
+
+def option_value(words: tuple[str, ...], wanted: str) -> str:
+    """The value of an option among the words; "" if it is not there."""
+    for word, then in zip(words, (*words[1:], ""), strict=False):
+        option, is_one, value = word.partition("=")
+        if option == wanted:
+            return value if is_one else then
+    return ""
 
 
 def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:

@@ -7,7 +7,7 @@ import re
 
 from ..system.values import Value
 from ..workspace.paths import is_inside, same_place
-from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, starts_proxy
+from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, option_value, proxied_url
 from .entry_format import spec_of, transport_of
 from .profiles import HTTP, STDIO
 from .servers import LEGACY_HTTP, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
@@ -114,13 +114,14 @@ def _starts(says: EntrySpec, server: ServerDefinition) -> bool:
     line = _line(says)
     if not line or len(line) > SEEN_CHARACTERS:
         return False
-    ours = PATH_RUNNER in server.runners and starts_proxy((says.command, *says.args))
+    url = server.served.url if server.served is not None else ""
+    ours = PATH_RUNNER in server.runners and proxied_url((says.command, *says.args)) == url
     return (ours or _any(server.detection.commands, line)) and _selects(says, server)
 
 
 def _selects(says: EntrySpec, server: ServerDefinition) -> bool:
     """Whether an entry serves what the server is: one entry of the config's `servers`, or all of them."""
-    served, named = server.served, _option(says, SERVER)
+    served, named = server.served, option_value(says.args, SERVER)
     return served is None or (named == served.entry if served.entry else named not in served.apart)
 
 
@@ -129,6 +130,8 @@ def _serves(name: str, says: EntrySpec, server: ServerDefinition) -> bool:
     served, folder = server.served, served_folder(says)
     if served is None:
         return True
+    if served.url:
+        return _has_name(name, server) or not served.named
     if _has_name(name, server):
         return not _serves_elsewhere(name, says, server)
     if served.named:
@@ -165,28 +168,22 @@ def _serves_elsewhere(name: str, says: EntrySpec, server: ServerDefinition) -> b
 
 def served_folder(says: EntrySpec) -> str:
     """The absolute path that an entry names with --solution-dir; "" if it names none."""
-    folder = _option(says, SOLUTION_DIR)
+    folder = option_value(says.args, SOLUTION_DIR)
     return folder if is_absolute(folder) else ""
-
-
-def _option(says: EntrySpec, wanted: str) -> str:
-    """The value of an option among an entry's arguments; "" if it is not there."""
-    for word, then in zip(says.args, (*says.args[1:], ""), strict=False):
-        option, is_one, value = word.partition("=")
-        if option == wanted:
-            return value if is_one else then
-    return ""
 
 
 def others_in(
     entries: Iterable[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect
 ) -> Iterator[ServerDefinition]:
-    """The servers of other folders that entries of this program are for, by the names of these entries."""
+    """The servers of other folders and at URLs that entries of this program are for, by the names of these entries."""
     known = [server for server in servers if server.served is not None]
     for entry in entries:
         says = spec_of(entry, dialect)
         for server in known:
-            if served_folder(says) and _starts(says, server) and _serves_elsewhere(entry.name, says, server):
+            url = proxied_url((says.command, *says.args)) if PATH_RUNNER in server.runners else None
+            if url and not _any(server.detection.keys, entry.name):
+                yield server.of_url(entry.name, url)
+            elif served_folder(says) and _starts(says, server) and _serves_elsewhere(entry.name, says, server):
                 yield server.of_folder(entry.name, Served(served_folder(says), own=True, named=True))
 
 

@@ -86,6 +86,8 @@ def _is_safe(match: Match, place: Place, here: Here) -> bool:
         return False
     if any(key in (match.entry.settings or {}) for key in _FURTHER_SETTINGS):
         return False
+    if match.server.served is not None and match.server.served.url:
+        return False  # the file's own word
     if match.transport == HTTP:
         return says.url in {one.url for one in match.server.variants.values()}
     further_arguments = divided(says.args, match.server)[1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
-SOLUTION_DIR, SERVER = "--solution-dir", "--server"
+SOLUTION_DIR, SERVER, UPSTREAM_URL = "--solution-dir", "--server", "--upstream-url"
 _RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
@@ -53,12 +53,17 @@ class Served(Value):
     ] = ()  # the folders in which a proxy finds this one by itself; not known of other folders
     entry: str = ""  # the only entry of the config's `servers` that is served; "" for all
     apart: tuple[str, ...] = ()  # entries of `servers` that have a definition of their own
+    url: str = ""  # the server that is served instead of the folder's; "" for the folder's
 
     @property
     def options(self) -> str:
-        """The end of a command that is about the server of another folder."""
+        """The end of a command that is about the server of another folder, or at a URL."""
         from ..system.command_lines import quoted_word
 
+        if self.url:
+            from ..system.text import shown_text
+
+            return f" {UPSTREAM_URL} {quoted_word(shown_text(self.url))}"
         return f" {SOLUTION_DIR} {quoted_word(self.folder)}" if not self.found_from else ""
 
 
@@ -80,14 +85,18 @@ class ServerDefinition(Value):
     def of_entry(self, entry: str) -> ServerDefinition:
         """The definition for one entry of the config's `servers` in the same folder, known by its `--server`."""
         assert self.served is not None
-        runners = {runner: _serving(entry, variants) for runner, variants in self.runners.items()}
-        return self.replace(
-            name=entry,
-            variants=_serving(entry, self.variants),
-            runners=runners,
-            detection=Detection((), self.detection.commands),
-            served=self.served.replace(own=True, entry=entry),
-        )
+        served = self.served.replace(own=True, entry=entry)
+        return self._with_words((SERVER, entry)).of_folder(entry, served)
+
+    def of_url(self, name: str, url: str) -> ServerDefinition:
+        """The definition for a server at a URL, which is served wherever the client starts the proxy."""
+        assert self.served is not None
+        served = self.served.replace(own=True, named=True, found_from=(), entry="", url=url)
+        return self._with_words((UPSTREAM_URL, url)).of_folder(name, served)
+
+    def _with_words(self, words: tuple[str, ...]) -> ServerDefinition:
+        runners = {runner: _with_words(words, variants) for runner, variants in self.runners.items()}
+        return self.replace(variants=_with_words(words, self.variants), runners=runners)
 
     def beside(self, entries: Iterable[str]) -> ServerDefinition:
         """The definition where each of these entries of `servers` has one of its own, too."""
@@ -105,14 +114,14 @@ class ServerDefinition(Value):
     @property
     def folder_words(self) -> tuple[str, ...]:
         """The last arguments of an entry: the folder, if a proxy does not find it where the client starts it."""
-        if self.served is None or (self.opens == "" and not self.served.own):
+        if self.served is None or self.served.url or (self.opens == "" and not self.served.own):
             return ()
         found = self.opens and any(same_place(self.opens, one) for one in self.served.found_from)
         return () if found else (SOLUTION_DIR, self.served.folder)
 
 
-def _serving(entry: str, variants: Mapping[str, EntrySpec]) -> dict[str, EntrySpec]:
-    return {name: one.replace(args=(*one.args, SERVER, entry)) for name, one in variants.items()}
+def _with_words(words: tuple[str, ...], variants: Mapping[str, EntrySpec]) -> dict[str, EntrySpec]:
+    return {name: one.replace(args=(*one.args, *words)) for name, one in variants.items()}
 
 
 class VariantChoice(Value):

@@ -43,10 +43,6 @@ class InotifyEvent(Value):
     name: str  # the name in the watched folder; empty for the watched file or folder itself
 
 
-def available(platform: str) -> bool:
-    return platform == "linux"
-
-
 _LIMITS = {
     errno.ENOSPC: "the user's limit of watches is reached (fs.inotify.max_user_watches)",
     errno.EMFILE: "the user's limit of watchers is reached (fs.inotify.max_user_instances)",

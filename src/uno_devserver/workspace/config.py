@@ -156,6 +156,11 @@ class Config(Value):
         return not (server.command or server.args or server.cwd or server.build is not None)
 
     @property
+    def reloads(self) -> bool:
+        """Whether code is reloaded once the user has agreed to it, if there is any."""
+        return self.hot_reload.enabled and not self.connects_only
+
+    @property
     def server_folder(self) -> str | None:
         """The folder with the code of the declared server; None if no server is declared."""
         if self.path is None or not self.names_server:

@@ -14,14 +14,14 @@ from enum import Enum
 from ..issues import Issue, Severity, fatal, listed, warning
 from ..system.values import Value
 from .devtools_folder import ADDINS_FOLDER as ADDINS
-from .devtools_folder import config_in
+from .devtools_folder import config_in, misnamed_in
 from .global_json import GLOBAL_JSON, GlobalJson, find_global_json, read_global_json
 from .paths import absolute, same_path, upwards
 from .solution_finder import LEVELS_BELOW, find_candidates, twins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 SOLUTIONS = (".sln", ".slnx", ".slnf")
 
@@ -100,7 +100,10 @@ def resolve(directory: str, *, explicit: bool = False, solution: str | None = No
         of_target = _nearest(target, explicit=explicit)
         found = of_target if of_target.resolved else found
     kind = _kind(directory, found.working_directory) if found.resolved else found.kind
-    workspace = found.replace(requested_directory=directory, kind=kind, source=source)
+    misnamed, known = tuple(_misnamed(directory, found)), found.issues
+    is_why = found.kind is ResolutionKind.NoCandidates  # then it is probably why there is no workspace
+    issues = (*misnamed, *known) if is_why else (*known, *misnamed)
+    workspace = found.replace(requested_directory=directory, kind=kind, source=source, issues=issues)
     return workspace if solution is None else _with_solution(workspace, solution)
 
 
@@ -149,6 +152,17 @@ def _nearest(directory: str, *, explicit: bool) -> Workspace:
     if here is None:
         here = _without_solution(directory, home, explicit=explicit)
     return here if here.resolved or top is None else here.replace(working_directory=top)
+
+
+def _misnamed(directory: str, found: Workspace) -> Iterator[Issue]:
+    """Warnings of files that are not read because of their names, where the workspace's own are looked for."""
+    top = found.working_directory if found.resolved else None
+    for folder in upwards(directory):
+        for path, right in misnamed_in(folder):
+            message = f"{path} is not read: its name is not {os.path.basename(right)}."
+            yield warning("FileMisnamed", message, f"Rename it to {right}.")
+        if top is not None and same_path(folder, top):
+            return
 
 
 def _home(directory: str) -> GlobalJson | None:

@@ -13,7 +13,7 @@ import os
 import sys
 from itertools import islice
 
-from ..issues import Issue, fatal
+from ..issues import Issue, fatal, warning
 from ..system.files import FileProblem, names_in, read_bytes
 from ..system.folders import relative_path
 from ..system.jsonc import JsonProblem, parse
@@ -24,7 +24,7 @@ from .config import PROJECTS, Config, ServerCommand, can_be_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which have a few KB
@@ -145,6 +145,34 @@ def file_variables(config: Config) -> tuple[tuple[str, str], ...] | Issue:
     except FileProblem as problem:
         message = f"{config.section}.envFile of {config.path} cannot be used: {problem}."
         return fatal("ConfigInvalid", message, "Correct that file, or name another one; then call a tool.")
+
+
+def server_headers(config: Config, environ: Mapping[str, str]) -> dict[str, str] | Issue:
+    """The headers for the server's URL, with variables expanded, or the issue that says why that cannot be done."""
+    own = config.server or ServerCommand()
+    if not own.headers:
+        return {}
+    from ..protocol.client.credentials import expanded_headers  # few configs name headers
+
+    from_file = file_variables(config)
+    if isinstance(from_file, Issue):
+        return from_file
+    try:
+        return expanded_headers(dict(own.headers), {**environ, **dict(from_file), **dict(own.env)})
+    except ValueError as error:
+        message = f"{config.section}.headers in {config.path} cannot be used: {error}."
+        step = f"Set it, for example in the file of {config.section}.envFile, or correct the config; then call a tool."
+        return fatal("ConfigInvalid", message, step)
+
+
+def header_problems(config: Config, environ: Mapping[str, str]) -> Iterator[Issue]:
+    """Warnings of headers that cannot be sent, because variables lack here; a client may give others to its proxy."""
+    for each in (config, *(entry for entry in config.servers if entry.enabled)):
+        found = server_headers(each, environ)
+        is_known = not each.connects_only and isinstance(file_variables(each), Issue)  # why it cannot be started
+        if isinstance(found, Issue) and not is_known:
+            step = f"Set it in the file of {each.section}.envFile, or where the AI client starts the proxy."
+            yield warning(found.code, found.message, step)
 
 
 def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:

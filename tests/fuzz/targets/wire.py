@@ -31,7 +31,7 @@ from uno_devserver.proxy.calls.era_translation import (
     for_handshake_client,
     for_modern_client,
 )
-from uno_devserver.proxy.front.dispatcher import Front
+from uno_devserver.proxy.front.dispatcher import Dispatcher
 from uno_devserver.proxy.lists.merge import Offered, ServerOffer, combined, entries, merged
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES, OwnToolFacts
@@ -110,7 +110,7 @@ def check_front(data: bytes) -> None:
     output, engine = Written(), Passing()
     state = Healthy(ProxyOptions("/ws"), capabilities=dict(CAPABILITIES))
     client: Any = output
-    front = Front(state, client, lambda: None)
+    front = Dispatcher(state, client, lambda: None)
     if not early:  # else it is all held until there is an engine
         front.open(engine)
     if batches:

@@ -26,7 +26,7 @@ from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.relay import CallRelay
 from uno_devserver.proxy.calls.upstream_link import CallLimits
-from uno_devserver.proxy.front.dispatcher import Front
+from uno_devserver.proxy.front.dispatcher import Dispatcher
 from uno_devserver.proxy.front.output import ClientOutput
 from uno_devserver.proxy.front.session import StdioSession
 from uno_devserver.proxy.state import ConnectionState
@@ -57,7 +57,7 @@ class RelayedClient:
         if sys.platform != "win32":
             os.set_blocking(self._reading, False)
         self.output = ClientOutput(self._writing)
-        self.front = Front(self.state, self.output, lambda: None)
+        self.front = Dispatcher(self.state, self.output, lambda: None)
         self.session = StdioSession(self.service, self.front.write)
         self.relay = CallRelay(self.state, self.service, self.session, self.output)
         self.front.open(self)

@@ -12,7 +12,7 @@ from uno_devserver import __version__
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.protocol.peer_info import ClientInfo
-from uno_devserver.proxy.front.dispatcher import Front
+from uno_devserver.proxy.front.dispatcher import Dispatcher
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import Lists, ProxyState
@@ -113,7 +113,7 @@ class Conversation:
         self.needed = 0  # how often the engine was
         self.unwritten: list[bytes] = []  # when it was needed last
         output: Any = self.output
-        self.front = Front(self.state, output, self._need)
+        self.front = Dispatcher(self.state, output, self._need)
         self.engine = Engine()
         if engine:
             self.front.open(self.engine)

@@ -129,11 +129,11 @@ def test_every_state_makes_a_report_that_is_json() -> None:
             assert json.loads(json.dumps(report(facts.replace(state=state))))["connectionState"] == state.value
 
 
-def test_what_only_dotnet_needs_does_not_matter_behind_a_bundled_host() -> None:
-    without = DISCOVERY.replace(issues=(fatal("DotNetNotFound", "No dotnet."),))
+def test_what_only_dotnet_needs_is_no_more_than_a_warning_behind_a_bundled_host() -> None:
+    without = DISCOVERY.replace(issues=(fatal("DotNetNotFound", "No dotnet."), fatal("SdkNotInCache", "No SDK.")))
     bundled = CONNECTED.replace(upstream=HOST.replace(kind=HostKind.BUNDLED), discovery=without, host=Probe())
 
-    assert report(bundled)["status"] == "Healthy"
+    assert (report(bundled)["status"], issues(bundled)) == ("Degraded", [("DotNetNotFound", "Warning")])
     assert report(bundled.replace(upstream=None, state=ConnectionState.DEGRADED))["status"] == "Unhealthy"
 
 

@@ -359,6 +359,9 @@ def test_code_in_an_uno_workspace_does_not_hide_what_is_for_uno(
         ('{"mcpServer": {"command": "serve"}}', OWN_CODE.replace(selects_solution=False)),
         ('{"hotReload": {"enabled": false}}', OWN_CODE.replace(hot_reload=False)),
         ("{ it is just being written", OWN_CODE),
+        ('{"mcpServer": {"url": "http://x/mcp"}}', OWN_CODE.replace(selects_solution=False, hot_reload=False)),
+        ('{"servers": {"far": {"url": "http://x/mcp"}}}', OWN_CODE.replace(hot_reload=False)),
+        ('{"servers": {"far": {"url": "http://x/mcp"}, "near": {"command": "serve"}}}', OWN_CODE),
     ],
 )
 @pytest.mark.usefixtures("trusting")
@@ -397,6 +400,21 @@ def test_the_folder_does_not_count_where_the_workspace_or_the_server_is_named(
     write(root / ".devtools" / "addins" / "one.py", "")
 
     assert own_tool_facts(ProxyOptions(str(root), **options), None) == expected
+
+
+@pytest.mark.parametrize("kept", [None, Catalogue(Offered(), {}, {}, None, 1.0)])
+def test_the_first_list_has_what_will_be_there_for_a_watched_command(root: Path, kept: Catalogue | None) -> None:
+    options = ProxyOptions(str(root), command=("serve",), watch=True)
+
+    assert own_tool_facts(options, kept).hot_reload
+
+
+@pytest.mark.parametrize(("config", "expected"), [("{}", True), ('{"hotReload": {"enabled": false}}', False)])
+@pytest.mark.usefixtures("trusting")
+def test_a_config_near_a_typed_command_counts_for_the_first_list(root: Path, config: str, expected: bool) -> None:
+    write(root / ".devtools" / "host.config.jsonc", config)
+
+    assert own_tool_facts(ProxyOptions(str(root), command=("serve",)), None).hot_reload is expected
 
 
 @pytest.mark.parametrize("selects", [True, False])

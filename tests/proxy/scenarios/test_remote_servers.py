@@ -16,6 +16,7 @@ from support.http_proxy import LoopbackProxy
 from support.machine import Machine
 from support.ports import lasting_port
 from support.proxies import Proxies, ProxyClient
+from uno_devserver.proxy.own_tools import OWN_TOOLS
 
 CONFIG = ".devtools/host.config.jsonc"
 
@@ -194,6 +195,27 @@ def test_a_server_that_the_config_only_names_is_connected_to_after_agreement(
             ),
             "without its variable",
         )
+
+
+# --- lists
+
+
+def test_our_own_tools_do_not_come_and_go_with_the_connection(
+    proxies: Proxies, machine: Machine, guarded: Callable[..., GuardedServer]
+) -> None:
+    server = guarded()
+    configure(machine, url=server.url, headers={"Authorization": "Bearer ${TOKEN}"})
+    client = proxies.start(env={"TOKEN": TOKEN, "UNO_DEVSERVER_TRUST": "1"})
+    client.initialize()
+
+    listed = [client.tools()]
+    client.wait_connected()
+    listed.append(client.tools())
+    server.stop()
+    client.wait_health(lambda health: health["status"] != "Healthy", "the end of the server to be noticed")
+    listed.append(client.tools())
+
+    assert [set(tools) & OWN_TOOLS for tools in listed] == [set(listed[0])] * 3
 
 
 # --- proxies and certificates

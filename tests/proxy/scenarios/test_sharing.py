@@ -98,6 +98,24 @@ def test_a_host_that_the_user_started_is_used_and_outlives_the_session(proxies: 
     assert bench.machine.run("stop").exit_code == 0
 
 
+def test_a_host_that_the_user_started_outlives_the_session_also_after_crashes(
+    proxies: Proxies, bench: Workbench
+) -> None:
+    host = bench.machine.run("start", "--json").json["processId"]
+    client = proxies.connected()
+
+    for generation in (2, 3):
+        os.kill(host, signal.SIGKILL)
+        host = client.wait_connected(generation=generation)["hostProcessId"]
+        assert client.call("echo", text="again") == "again"
+        assert client.health()["proxy"]["upstream"]["owned"] is False
+    client.close_stdin()
+    client.exit_code()
+
+    assert is_running(host)
+    assert bench.machine.run("stop").exit_code == 0
+
+
 def test_a_session_names_dotnet_add_ins_that_were_restored_after_the_user_started_the_host(
     proxies: Proxies, workspace: WorkspaceBuilder
 ) -> None:

@@ -215,7 +215,8 @@ def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk
     assert (one.ok, one.refused, one.command) == (False, True, "server '${TOKEN}'")
     assert (
         one.problem
-        == "It was not started: it is not what 'mcp install' writes, so it may have come with the workspace."
+        == "It was not started: it is not what 'mcp install' writes for a server of this folder, so it may have come "
+        "with the workspace."
     )
     assert (
         one.next_step

@@ -709,3 +709,65 @@ def test_an_entry_in_another_clients_file_is_named_as_such(clients: Clients, rep
 
     assert (found["action"], found["path"]) == ("skipped", str(clients.at(".mcp.json")))
     assert "in a file of other clients that Qwen Code reads, too" in found["reason"]
+
+
+# --- servers at a URL ---
+
+FAR = "http://127.0.0.1:9/mcp"  # nothing listens there
+AT_FAR = ("--upstream-url", FAR)
+
+
+def url_entry(*words: str) -> dict[str, Any]:
+    return {"command": BY_PATH["command"], "args": list(words)}
+
+
+@pytest.mark.parametrize(
+    "words", [("mcp", "start", *AT_FAR), ("--mcp-app", *AT_FAR), ("--mcp-app", *AT_FAR, "--header", "A: ${B}")]
+)
+def test_an_entry_by_hand_for_a_server_at_a_url_is_known_by_its_name(clients: Clients, words: tuple[str, ...]) -> None:
+    clients.write("~/.cursor/mcp.json", {"mcpServers": {"far": url_entry(*words)}})
+
+    found = of_client(clients.status("cursor"), "far", "cursor")
+    tried = clients.mcp("doctor", "cursor")
+    kept = clients.uninstall("cursor")
+    removed = clients.uninstall("cursor", "--name", "far")
+
+    assert (found["status"], found["locations"][0]["key"]) == ("registered", "far")
+    (entry,) = tried.json["entries"]
+    assert (entry["server"], entry["ok"]) == ("far", False)
+    assert entry["nextStep"]
+    assert set(actions(kept).values()) == {"not_found"}
+    assert actions(removed) == {"far": "removed"}
+
+
+def test_a_server_at_a_url_is_registered_under_the_name_that_it_is_given(clients: Clients) -> None:
+    server_in(clients.workspace, "weather")  # it has nothing to do with that one, and needs no agreement to it
+    asked = ("cursor", "--name", "far", "--upstream-url")
+
+    nameless = clients.install("cursor", *AT_FAR)
+    no_url = clients.install(*asked, "far.example")
+    first, again = (clients.install(*asked, FAR, *PATH) for _ in range(2))
+    found = of_client(clients.status("cursor", *PATH), "far", "cursor")
+    other = clients.install(*asked, f"{FAR}/2", *PATH)
+    renamed = clients.install("cursor", "--name", "near", *AT_FAR, *PATH)
+
+    assert (nameless.exit_code, no_url.exit_code) == (2, 2)
+    assert "--name" in nameless.json["error"]["nextStep"]
+    assert [actions(one) for one in (first, again)] == [{"far": "created"}, {"far": "skipped"}]
+    assert first.json["agreedTo"] == []
+    assert found["status"] == "registered"
+    assert actions(other) == {"far": "error"}  # whose entry it is, is known by the URL
+    assert actions(renamed) == {"near": "created"}
+    assert clients.read(".cursor/mcp.json")["mcpServers"] == {
+        name: {**BY_PATH, "args": ["--mcp-app", *AT_FAR]} for name in ("far", "near")
+    }
+
+
+def test_a_url_in_a_file_of_the_workspace_is_reached_only_where_the_user_insists(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", {"mcpServers": {"far": url_entry("--mcp-app", *AT_FAR)}})
+
+    (entry,) = clients.mcp("doctor", "cursor").json["entries"]
+    (forced,) = clients.mcp("doctor", "cursor", "--force").json["entries"]
+
+    assert (entry["milliseconds"], "may have come with the workspace" in entry["problem"]) == ({}, True)
+    assert forced["milliseconds"]

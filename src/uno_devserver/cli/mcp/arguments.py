@@ -12,13 +12,23 @@ from ...setup.definitions import Definitions, load
 from ...setup.entry_match import PATH_RUNNER, matches, others_in
 from ...setup.paths import here
 from ...setup.profiles import Scope
-from ...setup.servers import PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, Served, VariantChoice, is_release
+from ...setup.servers import (
+    PINNED,
+    PRERELEASE,
+    SERVER,
+    SOLUTION_DIR,
+    STABLE,
+    UPSTREAM_URL,
+    Served,
+    VariantChoice,
+    is_release,
+)
 from ...system.files import FileProblem
 from ...system.values import Value
 from ...workspace.config import read_config
 from ...workspace.paths import is_inside, same_place, upwards
 from ...workspace.resolver import ResolutionKind, resolve
-from ..parse import absolute
+from ..parse import absolute, check_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +57,7 @@ class McpArguments(Value):
     definitions: Definitions
     client: Profile | None  # None if no client was named
     servers: tuple[ServerDefinition, ...]
-    directory: str | None  # the folder of the workspace that is served; None if there are several
+    directory: str | None  # the folder of the workspace that is served; None if there are several, or a URL is
     variant: VariantChoice
     variant_from: str  # "auto-detected from tool v5.6.0", "--version"
     scope: Scope | None
@@ -74,7 +84,8 @@ def mcp_arguments(invocation: Invocation, *, others: bool = False) -> McpArgumen
     known, entries = _with_entries(invocation, known, workspace)
     profiles = (client,) if client is not None else definitions.profiles
     more = _others(profiles, known, entries) if others else ()
-    known, servers = _with_name(invocation, known, entries, more, profiles) or (
+    url = _url(invocation)
+    known, servers = _with_name(invocation, known, entries, more, profiles, url) or (
         (*known, *entries, *(one for one in more if one not in entries)),
         _servers(invocation, known, entries, more),
     )
@@ -86,7 +97,7 @@ def mcp_arguments(invocation: Invocation, *, others: bool = False) -> McpArgumen
         definitions.replace(servers=known),
         client,
         servers,
-        None if workspace.kind is ResolutionKind.Ambiguous else workspace.working_directory,
+        None if url is not None or workspace.kind is ResolutionKind.Ambiguous else workspace.working_directory,
         variant,
         variant_from,
         _scope(invocation),
@@ -189,8 +200,14 @@ def _undeclared(invocation: Invocation, workspace: Workspace, repository: str) -
     """The error if the folder has a package, and nothing says what to serve: Uno's servers would be of no use there."""
     from ...proxy.upstream.base import has_work_for_host
 
-    asked = invocation.value("servers") is not None or not are_built_in(invocation)
-    if asked or workspace.config is not None or workspace.resolved or has_work_for_host(workspace):
+    asked = any(invocation.value(option) is not None for option in ("servers", "upstream-url"))
+    if (
+        asked
+        or not are_built_in(invocation)
+        or workspace.config is not None
+        or workspace.resolved
+        or has_work_for_host(workspace)
+    ):
         return None
     from ...workspace.server_command import package_folder
 
@@ -234,10 +251,12 @@ def _with_name(
     entries: tuple[ServerDefinition, ...],
     more: tuple[ServerDefinition, ...],
     profiles: Sequence[Profile],
+    url: str | None,
 ) -> tuple[tuple[ServerDefinition, ...], tuple[ServerDefinition, ...]] | None:
     """All servers and those that --name selects; None without --name.
 
-    It selects an entry of this folder's config, else this folder's server, else those of other folders.
+    It names the server at a `url`; else it selects an entry of this folder's config, else this folder's server, else
+    those of other folders.
     """
     name = invocation.value("name")
     if name is None:
@@ -245,7 +264,7 @@ def _with_name(
     if invocation.value("servers") is not None:
         raise _usage("--name and --servers are mutually exclusive", "Leave one of them out.")
     more = tuple(one for one in more if one not in entries)
-    entry = next((one for one in entries if one.name.lower() == name.lower()), None)
+    entry = next((one for one in entries if one.name.lower() == name.lower()), None) if url is None else None
     if entry is not None:
         return (*known, *entries, *more), (entry,)
     ours = [one for one in known if one.served is not None]
@@ -260,8 +279,21 @@ def _with_name(
     if len(ours) != 1 or others:
         taken = f"'{name}' is the name of another server" if others else "these definitions do not have this program"
         raise _usage(f"Invalid value for --name '{name}': {taken}", "Choose another name, or leave --name out.")
+    if url is not None:
+        return (*known, *entries, at_url := ours[0].of_url(name, url)), (at_url,)
     renamed = _named(ours[0], name)
     return (*(renamed if one is ours[0] else one for one in known), *entries, *more), (renamed,)
+
+
+def _url(invocation: Invocation) -> str | None:
+    """The URL whose server is to be registered; raises UserError if it is none, or has no name."""
+    url = invocation.value("upstream-url")
+    if url is None:
+        return None
+    check_url(url)
+    if invocation.value("name") is None:
+        raise _usage("A server at a URL needs a name", "Name it: --name <name>.")
+    return url
 
 
 def _named(server: ServerDefinition, name: str) -> ServerDefinition:
@@ -290,7 +322,7 @@ def _others(
         except FileProblem:
             continue  # it is reported where the servers of this folder are looked for
         plain = content.replace(b"\0", b"")  # also of UTF-16
-        named = any(option.encode() in plain for option in (SOLUTION_DIR, SERVER))  # parsing takes long
+        named = any(option.encode() in plain for option in (SOLUTION_DIR, SERVER, UPSTREAM_URL))  # parsing takes long
         document = parse_place(place, content, ()).document if named else None
         if document is None:
             continue
@@ -298,7 +330,7 @@ def _others(
         found |= {(one.name, ""): one for one in entries if one.name in here_too}
         for server in others_in(document.entries, _at(place, known), place.dialect):
             assert server.served is not None
-            found.setdefault((server.name, server.served.folder), server)
+            found.setdefault((server.name, server.served.url or server.served.folder), server)
     return tuple(found.values())
 
 

@@ -16,7 +16,7 @@ from ...proxy.options import INSPECTOR_PORT, ProxyOptions, SecretHeaders
 from ...proxy.own_tools import ALWAYS_OURS
 from ...system.folders import folders
 from ...system.log import log
-from ..parse import MAX_PORT
+from ..parse import MAX_PORT, check_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +75,11 @@ def _options(invocation: Invocation) -> ProxyOptions:
         message = "--watch needs a command, whose package has the code to watch."
         next_step = "Write the command behind '--'; without one, the workspace's config says what is watched."
         raise UserError("MissingValue", message, next_step, exit_code=2)
+    if url is not None and invocation.child:
+        message = "Both --upstream-url and a command behind '--' are given, but a proxy has only one server."
+        raise UserError("BadValue", message, "Leave one of them out.", exit_code=2)
     if url is not None:
-        _check_url(url, invocation)
+        check_url(url)
     named = bool(invocation.child or url is not None or servers or entries)
     for_host = (*invocation.forwarded, *(["--port"] if "port" in invocation.options else []))
     if named and for_host:
@@ -122,7 +125,7 @@ def _servers(invocation: Invocation) -> tuple[tuple[tuple[str, ...], ...], tuple
         elif not equals:
             entries.append(name)
         elif line.strip().lower().startswith(("http://", "https://")):
-            _check_url(line.strip(), invocation, "--server")
+            check_url(line.strip(), "--server")
             servers.append((name, line.strip()))
         else:
             try:
@@ -191,19 +194,3 @@ def _headers(invocation: Invocation, url: str | None, servers: tuple[tuple[str, 
             message = f"The value of --header (number {number}) cannot be used: {error}."
             raise UserError("BadValue", message, "Set the variable, or correct the header.", exit_code=2) from None
     return headers
-
-
-def _check_url(url: str, invocation: Invocation, option: str = "--upstream-url") -> None:
-    if invocation.child and option == "--upstream-url":
-        message = "Both --upstream-url and a command behind '--' are given, but a proxy has only one server."
-        raise UserError("BadValue", message, "Leave one of them out.", exit_code=2)
-    from ...system.text import has_credentials, shown_url
-
-    scheme, _, rest = url.partition("://")
-    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
-        message = f"The value '{shown_url(url)}' of {option} is not an HTTP address."
-        raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
-    if has_credentials(url):
-        message = f"A user name or password before the host, as in the URL of {shown_url(url)}, is not supported."
-        next_step = "Leave it out. If the server needs it, use --header 'Authorization: Basic ${NAME}'."
-        raise UserError("BadValue", message, next_step, exit_code=2)

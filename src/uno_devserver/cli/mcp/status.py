@@ -19,7 +19,7 @@ from ...setup.status import (
     status_of,
 )
 from ...system.files import is_write_protected
-from ...system.text import one_line
+from ...system.text import one_line, shown_text, shown_words
 from ..result import Result
 from ..terminal import Style, bullets, columns, folded, styled, table_width, with_short_paths
 from .arguments import PROTOCOL, mcp_arguments, shown_path
@@ -115,7 +115,7 @@ def _server_data(server: ServerDefinition, wanted: McpArguments, clients: list[C
 def _definition(definition: EntrySpec, server: ServerDefinition) -> dict[str, object]:
     if server.transport == HTTP:
         return {"url": definition.url}
-    told: dict[str, object] = {"command": definition.command, "args": list(definition.args)}
+    told: dict[str, object] = {"command": definition.command, "args": list(shown_words(("", *definition.args))[1:])}
     return {**told, "env": dict(definition.env)} if definition.env else told
 
 
@@ -174,7 +174,8 @@ def _head(title: str, value: str) -> Iterator[str]:
 
 
 def _server_lines(server: ServerDefinition, listed: Sequence[ClientStatus], here: Here) -> Iterator[str]:
-    yield from ("", styled(one_line(f"{server.name} ({server.transport})"), Style.HEADING))
+    to = f", to {shown_text(server.served.url)}" if server.served is not None and server.served.url else ""
+    yield from ("", styled(one_line(f"{server.name} ({server.transport}{to})"), Style.HEADING))
     if not listed:
         yield "  no client was detected"
     width = max((len(client.profile.id) for client in listed), default=0) + 2

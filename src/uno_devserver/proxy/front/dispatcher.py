@@ -73,7 +73,7 @@ _CALL = b'"tools/call"'
 _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
 
 
-class Front:
+class Dispatcher:
     def __init__(self, state: ProxyState, output: ClientOutput, needs_engine: Callable[[], None]) -> None:
         """`needs_engine` is called after each read with a message that needs the engine."""
         self._state = state

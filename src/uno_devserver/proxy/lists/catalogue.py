@@ -91,16 +91,33 @@ def _of_folder(directory: str) -> CatalogueIdentity:
 def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFacts:
     """Return the facts that decide which of our tools to list before the workspace is resolved: those of the last time.
 
-    At the very first start, the files in the folder decide; after a wrong guess, one tool too many is listed briefly.
+    At the very first start, the files in the folder decide; after a wrong guess, a tool too many is listed briefly, but
+    none is missing, because some clients list only once.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
         selects = by_workspace and kept.selects_solution
         uno = by_workspace and kept.sdk_version is not None
-        return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload, uno=uno)
+        reloads = kept.hot_reload or options.watch
+        return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=reloads, uno=uno)
     if not by_workspace or forced:
-        return OwnToolFacts(by_workspace, by_workspace, fallback=forced, uno=by_workspace)
+        reloads = options.watch or (bool(options.command) and _reloads_near(options.directory))
+        return OwnToolFacts(by_workspace, by_workspace, fallback=forced, hot_reload=reloads, uno=by_workspace)
     return _guessed_facts(options.directory)
+
+
+def _reloads_near(directory: str) -> bool:
+    """Whether code of a typed command is reloaded, because a config near it says where that is."""
+    from ...workspace.config import read_config
+    from ...workspace.devtools_folder import find_config
+    from ...workspace.trust import is_trusted
+
+    path = find_config(directory)
+    return (
+        path is not None
+        and is_trusted(os.environ, os.path.dirname(os.path.dirname(path)))
+        and read_config(path).hot_reload.enabled
+    )
 
 
 def _guessed_facts(directory: str) -> OwnToolFacts:
@@ -131,9 +148,11 @@ def _own_code(start: str, folder: str) -> OwnToolFacts:
     from ...workspace.trust import is_trusted
 
     config = read_config(config_in(folder))
-    reloads = config.hot_reload.enabled and is_trusted(os.environ, folder)
     path = find_global_json(start)
     uno = path is not None and read_global_json(path).uno_sdk is not None
+    has_main = config.names_server or not config.servers or uno or os.path.isdir(os.path.join(folder, ADDINS))
+    served = (config, *config.servers) if has_main else config.servers
+    reloads = any(each.reloads for each in served) and is_trusted(os.environ, folder)
     return OwnToolFacts(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads, uno=uno)
 
 

@@ -13,7 +13,14 @@ from ...issues import Issue, fatal
 from ...system.folders import folders
 from ...system.text import shown_url, usable_name
 from ...workspace.config import CORRECT_FILE, ServerCommand, read_config
-from ...workspace.server_command import PACKAGE, file_variables, folder_name, given_name, server_command
+from ...workspace.server_command import (
+    PACKAGE,
+    file_variables,
+    folder_name,
+    given_name,
+    server_command,
+    server_headers,
+)
 from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
 from .command_launch import CommandUpstream, log_path
@@ -135,23 +142,11 @@ class ConfiguredUpstream(Upstream):
         return self._address
 
     def _headers_of(self, config: Config) -> dict[str, str]:
-        """The headers for the server's URL, with variables expanded; StartFailure if one is not set."""
-        own = config.server or ServerCommand()
-        if not own.headers:
-            return {}
-        from ...protocol.client.credentials import expanded_headers
-
-        from_file = file_variables(config)
-        if isinstance(from_file, Issue):
-            raise StartFailure(from_file, final=True)
-        try:
-            return expanded_headers(dict(own.headers), {**self._environ, **dict(from_file), **dict(own.env)})
-        except ValueError as error:
-            message = f"{config.section}.headers in {config.path} cannot be used: {error}."
-            step = (
-                f"Set it, for example in the file of {config.section}.envFile, or correct the config; then call a tool."
-            )
-            raise StartFailure(fatal("ConfigInvalid", message, step), final=True) from None
+        """The headers for the server's URL; StartFailure if a variable is not set."""
+        found = server_headers(config, self._environ)
+        if isinstance(found, Issue):
+            raise StartFailure(found, final=True)
+        return found
 
     def _command_of(self, config: Config) -> CommandUpstream:
         found = server_command(config, self._environ, sys.platform)

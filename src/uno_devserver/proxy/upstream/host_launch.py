@@ -69,6 +69,7 @@ class HostUpstream(Upstream):
             control_channel=control_channel,
         )
         self._launched: HostProcess | None = None  # the last Host that this proxy owned
+        self._ownerless: int | None = None  # the process of the last Host, if it had no owner
         self._replaces = False  # whether the next start replaces a Host without an owner
         self._detached = False  # whether the next Host is launched without an owner, like the one that it replaces
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None if it has none
@@ -77,6 +78,7 @@ class HostUpstream(Upstream):
         self.issues: tuple[Issue, ...] = ()  # the issues of the launch plan
 
     def start(self, observer: UpstreamObserver) -> HostProcess:
+        self._detached = self._detached or self._ownerless_crashed()
         request, detached = self._request, self._detached
         if detached:
             request = request.replace(restart=self._replaces, parent=None, control_channel=None)
@@ -92,12 +94,24 @@ class HostUpstream(Upstream):
         if self._launched is not None and self._launched.process_id == found.process_id:
             return self._launched
         self._detached = False
+        is_ownerless = found.found is not None and found.found.parent_process_id == 0
+        self._ownerless = found.process_id if detached or is_ownerless else None
         running = HostProcess(found, self._folders.registry, detached=detached)
         if running.owned:
             self._launched = running
         elif found.child is None:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
+
+    def _ownerless_crashed(self) -> bool:
+        """Whether the last Host had no owner, and ended without being stopped: its successor has to stay like it."""
+        if self._ownerless is None:
+            return False
+        from ...instances.registry import scan_registry
+
+        # One that was stopped has removed its entry.
+        ended = scan_registry(self._folders.registry, removing=False).ended
+        return any(one.process_id == self._ownerless for one in ended)
 
     def replace(self, running: HostProcess) -> str:
         """Let the next start replace this Host, if it has no owner; return why it cannot be replaced, or "". Blocks."""

@@ -344,7 +344,8 @@ class WorkspaceController:
         assert upstream is not None
         self._keeper.named = upstream.named
         has_solutions = self.workspace.solution is not None or bool(self.workspace.candidates)
-        reloads = bool(upstream.trusted) and self._config.hot_reload.enabled
+        host = running if isinstance(running, HostProcess) else None
+        reloads = bool(upstream.trusted) and self._config.reloads and (host is None or host.kind is HostKind.BUNDLED)
         self._publisher.adapt(
             selects_solution=isinstance(upstream, HostUpstream) and has_solutions,
             hot_reload=reloads or None,  # the reloader decides it later
@@ -355,7 +356,7 @@ class WorkspaceController:
             named=upstream.named,
             trusted=upstream.trusted,
             refusal=upstream.refusal,
-            left_out=running.left_out if isinstance(running, HostProcess) else None,
+            left_out=host.left_out if host is not None else None,
             host=None,
         )
         self._state.blame("launch", upstream.issues)

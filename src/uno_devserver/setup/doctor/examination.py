@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 NO_WORKSPACE = (
     f"Run this in the workspace's folder ('dotnet new unoapp' makes one), or name it with --workspace. {ADDINS_DO}"
 )
-FOREIGN = "It was not started: it is not what 'mcp install' writes, so it may have come with the workspace."
+FOREIGN = (
+    "It was not started: it is not what 'mcp install' writes for a server of this folder, so it may have come with the "
+    "workspace."
+)
 
 
 class Examination(Value):

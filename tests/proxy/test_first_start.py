@@ -10,10 +10,10 @@ import pytest
 
 from support.files import write
 from support.machine import Machine
-from uno_devserver.proxy import startup as module
+from uno_devserver.proxy import first_start as module
+from uno_devserver.proxy.first_start import FirstStart
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.reload.watched_code import BEHIND_URL, NO_CONFIG
-from uno_devserver.proxy.startup import FirstStart
 from uno_devserver.proxy.state import ConnectionState, Timeline
 from uno_devserver.proxy.upstream.base import Upstream
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
@@ -29,7 +29,7 @@ CONFIG = ".devtools/host.config.jsonc"
 BEFORE_THE_LAUNCH = """
 import os, sys, time
 from uno_devserver.instances import launch
-from uno_devserver.proxy.startup import FirstStart
+from uno_devserver.proxy.first_start import FirstStart
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import Timeline
 
