@@ -15,6 +15,7 @@ from ...instances.health import HealthFacts, HealthStatus, health, judged
 from ...instances.host_kind import HostKind
 from ...instances.probe import Probe
 from ...issues import warning
+from ...system.text import shortened_output
 from ..state import ConnectionState, UpstreamFacts
 from .upstream_issues import upstream_issues, with_proxy_step
 
@@ -247,12 +248,9 @@ def _known(members: dict[str, object]) -> dict[str, object]:
 
 
 def _shortened(value: Any, characters: int) -> Any:
-    """The value with each text cut in its middle: most errors are at the beginning or the end of an output."""
+    """The value with each text shortened."""
     if isinstance(value, dict):
         return {name: _shortened(member, characters) for name, member in value.items()}
     if isinstance(value, list):
         return [_shortened(member, characters) for member in value]
-    if not isinstance(value, str) or len(value) <= characters:
-        return value
-    half = characters // 2
-    return f"{value[:half]} … {value[len(value) - half :]}"
+    return shortened_output(value, characters) if isinstance(value, str) else value
