@@ -144,7 +144,7 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
             "endpoint": upstream.endpoint,
             "owned": upstream.owned,
             "logFile": upstream.log_file,
-            "name": upstream.name,
+            "name": _name(facts, upstream),
             "version": upstream.version,
             "protocolVersion": upstream.protocol_version,
             "transport": upstream.transport,
@@ -167,6 +167,12 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
         "hotReloadOff": facts.hot_reload_off if facts.hot_reload is None else None,
     }
+
+
+def _name(facts: ProxyFacts, upstream: UpstreamFacts) -> str | None:
+    """The name that messages and the log use; of others than `The server 'x'` the one that the server reports."""
+    name = facts.upstream_name.partition("'")[2]
+    return name.removesuffix("'") or upstream.name
 
 
 def _is_stale(facts: ProxyFacts) -> bool:
