@@ -49,6 +49,9 @@ LISTS = {
 }
 
 
+NOT_TRUSTED = "WorkspaceNotTrusted"  # the code of the issue that the user has not agreed to code
+
+
 class ConnectionState(Enum):
     """The state of the proxy's connection to its upstream."""
 
@@ -148,6 +151,11 @@ class ProxyFacts(Value):
     @property
     def upstream_name(self) -> str:
         return self.named or self.options.upstream_name
+
+    @property
+    def awaits_agreement(self) -> bool:
+        """Whether code is not run, or not reloaded, until the user agrees."""
+        return self.trusted is False or any(issue.code == NOT_TRUSTED for issue in self.issues)
 
     @property
     def is_remote(self) -> bool:
