@@ -128,6 +128,7 @@ class ProxyFacts(Value):
     restarts: int = 0  # the number of restarts because the upstream had ended
     reloads: int = 0  # the number of restarts and swaps because there was newer code
     tool_count: int = 0  # the number of the upstream's tools
+    renamed: Mapping[str, str] = {}  # never changed: its tools' own names, by those that clients see
     lists_fresh: bool = False  # whether the lists come from the connected upstream, not from the catalogue
     catalogue_written: float | None = None  # when the published lists were saved, in seconds since 1970
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then

@@ -114,7 +114,8 @@ def _member_json(facts: ProxyFacts, issues: list[dict[str, str]]) -> dict[str, o
     """One of `servers`."""
     worst = HealthStatus.UNHEALTHY if any(issue["severity"] == "Fatal" for issue in issues) else HealthStatus.DEGRADED
     status, own = worst if issues else HealthStatus.HEALTHY, _proxy_json(facts)
-    return {"name": facts.options.server, "status": status.value, **{name: own[name] for name in _OF_MEMBERS}}
+    of_it = {**{name: own[name] for name in _OF_MEMBERS}, "renamedTools": dict(facts.renamed)}
+    return {"name": facts.options.server, "status": status.value, **of_it}
 
 
 def _not_known(facts: ProxyFacts) -> Iterator[Issue]:
@@ -226,6 +227,7 @@ def _brief_servers(servers: Sequence[Mapping[str, Any]]) -> list[dict[str, objec
             "tools": server["toolCount"],
             "restarts": server["restarts"],
             "reloads": server["reloads"],
+            **_known({"renamedTools": list(server["renamedTools"])[:BRIEF_NAMES] or None}),  # as clients see them
         }
         for server in first
     ]
