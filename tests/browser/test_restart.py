@@ -167,6 +167,29 @@ def test_the_outcome_of_the_button_is_told_for_each_state(page: Page, also: list
     expect(page.locator("#stage")).not_to_contain_text(FOR_AGENTS)
 
 
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        "Fix it; the next tool call makes the proxy start it again. What it printed is in /x.log.",
+        "Fix what is wrong with the code; the next tool call tries again.",
+    ],
+)
+def test_an_issue_of_a_server_that_failed_names_the_button_which_is_there(page: Page, remedy: str) -> None:
+    evaluate(
+        page,
+        """const {nextStep} = await import("/assets/remedy.js");
+        const {createRestart} = await import("/assets/restart.js");
+        const restart = createRestart({key: "x"});
+        restart.update({health: {proxy: {state: "Degraded", hotReload: null}}});
+        stage.replaceChildren(restart.element, ...nextStep(result));""",
+        {"result": remedy},
+    )
+
+    stage = page.locator("#stage")
+    expect(stage).to_contain_text(remedy.partition(";")[0] + ", then press “Restart server” above.")
+    expect(stage.get_by_role("button", name="Restart server", exact=True)).to_be_visible()
+
+
 def _break(inspected: Inspected) -> None:
     inspected.addin.write_text(inspected.addin.read_text("utf-8") + "\nprint(a b)\n", "utf-8")
 

@@ -116,7 +116,7 @@ def test_what_is_kept_is_bounded_in_every_direction(figures: ReloadHistory) -> N
     assert len(kept) == MAX_RELOADS
     assert len(kept[0]["changed"]) == SHOWN_PATHS
     assert {len(shown) for shown in kept[0]["tools"].values()} == {LISTED_TOOLS}
-    assert len(kept[1]["problem"]) == SHOWN_PROBLEM + 1
+    assert len(kept[1]["problem"]) == SHOWN_PROBLEM + len(" … ")
     assert kept[1]["problem"].endswith("is wrong.")
 
 

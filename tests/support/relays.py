@@ -405,7 +405,10 @@ class Scene:
         self.roots_changed: list[Session] = []
         forwarding = Forwarder(self.link, self.state, self.updated.append, limits)
         self.service = ProxyService(
-            forwarding, resource_updated=lambda _: None, roots_changed=self.roots_changed.append
+            forwarding,
+            resource_updated=lambda _: None,
+            roots_changed=self.roots_changed.append,
+            reconsider=self.link.reconsider,
         )
 
     def start(self, call: ScriptedCall) -> asyncio.Task[Result | msgspec.Raw]:

@@ -9,7 +9,9 @@ import pytest
 from uno_devserver.system.text import (
     decode_output,
     has_credentials,
+    last_lines,
     output_errors,
+    shortened_output,
     shown_text,
     shown_url,
     shown_variable,
@@ -289,3 +291,60 @@ def test_what_may_be_code_is_shown_as_it_is(word: str) -> None:
 )
 def test_what_an_interpreter_is_told_to_load_is_shown_whatever_it_looks_like(name: str) -> None:
     assert shown_variable(name, "aB3dE6gH9jK2mN5pQ8sT1vW4") == "aB3dE6gH9jK2mN5pQ8sT1vW4"
+
+
+FRAMES = "".join(f"    at call{number} (/srv/server.js:{number}:1)\n" for number in range(1, 31))
+DUMP = "".join(f"  member{number}: 'x',\n" for number in range(60))
+PYTHON_FRAMES = "".join(
+    f'  File "/srv/server.py", line {number}, in call\n    call({number})\n    ^^^^\n' for number in range(1, 31)
+)
+CRASHES = {
+    "Node": (f"/srv/a.js:3\n    throw new Error()\n    ^\n\nError: no key\n{FRAMES}\nNode.js v24\n", "Error: no key"),
+    "Node, with members": (f"Error [ERR_X]: no key\n{FRAMES} {{\n{DUMP}}}\nNode.js v24\n", "Error [ERR_X]: no key"),
+    "Node, after other errors": (f"Error: old\n{DUMP}TypeError: no key\n{DUMP}", "TypeError: no key"),
+    "Python": (f"Traceback (most recent call last):\n{PYTHON_FRAMES}app.NoKey: no key\n", "app.NoKey: no key"),
+    "Python, a long message": (f"Traceback:\n{PYTHON_FRAMES}app.KeyError: no key\n{DUMP}", "app.KeyError: no key"),
+    ".NET": (f"Unhandled exception. System.IOException: no key\n{FRAMES}{DUMP}", "System.IOException: no key"),
+    "Go": (f"panic: no key\n\ngoroutine 1 [running]:\n{DUMP}", "panic: no key"),
+}
+
+
+@pytest.mark.parametrize(("printed", "error"), CRASHES.values(), ids=CRASHES)
+def test_the_error_stays_in_the_last_lines_and_in_a_shortened_output(printed: str, error: str) -> None:
+    before = "listening\n" * 50
+
+    kept = last_lines(before + printed, 20)
+
+    assert len(kept) <= 20
+    assert any(error in line for line in kept)
+    assert kept[-1] == printed.splitlines()[-1]
+    for characters in (300, 1000):
+        shown = shortened_output(f"The server does not start:\n{before}{printed}", characters)
+        assert error in shown
+        assert len(shown) <= characters + len(" …  … ")
+
+
+def test_the_frames_next_to_the_error_stay() -> None:
+    node = last_lines(CRASHES["Node"][0], 20)
+    python = last_lines(CRASHES["Python"][0], 20)
+
+    assert node[4:8] == ["Error: no key", *FRAMES.splitlines()[:3]]
+    assert python[1:4] == PYTHON_FRAMES.splitlines()[:3]
+    assert python[-4:-1] == PYTHON_FRAMES.splitlines()[-3:]
+
+
+def test_a_short_output_is_shown_as_it_is() -> None:
+    printed = "\n".join(("one", *FRAMES.splitlines()))
+
+    assert last_lines(printed, 31) == printed.splitlines()
+    assert shortened_output(printed, len(printed)) == printed
+
+
+@pytest.mark.parametrize("part", ["a", " ", "|", "\n", "  at x\n", '  File "x"\n', "Error", '  File "', "panic: "])
+def test_a_hostile_output_takes_no_time(part: str) -> None:
+    begun = time.monotonic()
+
+    last_lines(part * 5_000 + "\nx" * 50, 20)
+    shortened_output(part * 5_000 + "!", 100)
+
+    assert time.monotonic() - begun < 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write_all
-from uno_devserver.workspace.command_package import OutsideRepository, package_of, started_files
+from uno_devserver.workspace.command_package import OutsideRepository, node_of, package_of, started_files
 from uno_devserver.workspace.trust import ForeignCode
 
 FILES = {
@@ -187,6 +187,31 @@ def test_the_files_that_a_command_starts_are_found_also_through_scripts(
     found = started_files(command.split(), str(folder))
 
     assert list(found) == [os.path.normpath(folder / path) for path in started.split()]
+
+
+@pytest.mark.parametrize(
+    ("command", "node"),
+    [
+        ("node --enable-source-maps dist/index.js --import x", "node"),
+        ("npm start", "node"),
+        ("/opt/bin/node dist/index.js", "/opt/bin/node"),
+        ("./bin/node dist/index.js", "scripts/bin/node"),
+        ("node --import tsx src/index.js", ""),
+        ("node -r ./hook.js dist/index.js", ""),
+        ("node --experimental-loader=./hook.js dist/index.js", ""),
+        ("node -e 1", ""),
+        ("bun index.js", ""),
+        ("tsx index.js", ""),
+        ("npx -y my-server", ""),
+    ],
+)
+def test_the_node_that_runs_a_script_is_known_if_nothing_changes_the_code(
+    repository: Path, command: str, node: str
+) -> None:
+    found = node_of(command.split(), str(repository / "scripts"), {})
+
+    assert found == (str(repository / node) if node.startswith("scripts") else os.path.normpath(node) if node else "")
+    assert node_of(command.split(), str(repository / "scripts"), {"NODE_OPTIONS": "--import tsx"}) == ""
 
 
 def test_a_script_belongs_to_the_package_that_it_starts(repository: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..instances.health import HealthStatus
 from ..instances.host_kind import HostKind
-from ..proxy.upstream.base import QUOTED_LINES
 from ..system.text import visible
 from ..system.values import Value
 from .list import chain_text, started_text
@@ -151,7 +150,7 @@ def _proxy(status: Status, issues: Sequence[Issue]) -> Iterator[HealthLine]:
     }
     yield from (HealthLine(f"  {title}: ", str(fact)) for title, fact in facts.items() if fact)
     yield from (HealthLine("  Server ", _further(server)) for server in further if server)
-    lines = [str(line) for line in list_in(object_in(status, "lastExit"), "lastLines")[-QUOTED_LINES:]]
+    lines = [str(line) for line in list_in(object_in(status, "lastExit"), "lastLines")]
     if not any("\n".join(lines).strip() in issue.message for issue in issues):  # an issue of a lost server quotes them
         yield from (HealthLine(f"    {line}", key_style=None) for line in lines)
 

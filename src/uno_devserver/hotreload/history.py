@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..system.log import utc_now
+from ..system.text import shortened_output
 from .control.messages import check_json
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ReloadHistory:
         if made.error is None:
             self._failed_builds.pop(role, None)
             return
-        problem = _shortened(made.error)
+        problem = shortened_output(made.error, SHOWN_PROBLEM)
         failure = {"step": "build", "at": now, "named": named, "logFile": log_file, "problem": problem}
         self._failed_builds[role] = made.digest, failure
         if self._last_failure == (role, made.digest):
@@ -100,8 +101,3 @@ class ReloadHistory:
     def _record(self, **outcome: Any) -> None:
         self._reloads.append({**self._due, **outcome})
         self._last_failure = None
-
-
-def _shortened(printed: str) -> str:
-    """The end of an output, where compilers print their summary and we add the reason."""
-    return printed if len(printed) <= SHOWN_PROBLEM else "…" + printed[-SHOWN_PROBLEM:]

@@ -49,7 +49,7 @@ class LocalAuthority:
         answers: Callable[[], Awaitable[bool]],
         say: Callable[[str, str], None],
         status_changed: Callable[[], None],
-        refusal: Callable[[], str] = lambda: "",
+        refusal: Callable[[], str],
         client: ClientApp | None = None,
     ) -> None:
         """`restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a

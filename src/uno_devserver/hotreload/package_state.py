@@ -286,13 +286,19 @@ class PackageState:
 
         `changed`: the files that changed last, which count where it is not known with which the server was started.
         """
-        if self._kind not in (PackageKind.PYTHON, PackageKind.ADDINS):
+        package = self.package
+        if self._kind not in (PackageKind.PYTHON, PackageKind.ADDINS) and not package.node:
             return None
         files, before = self.fingerprint.files, self._started_files
         if before or self.package.addins:
             changed = tuple(name for name in files if files[name] != before.get(name))
+        if package.node:
+            from .javascript_syntax import javascript_errors  # few servers need it
+
+            used = [each.root for each in sources.packages[1:]] if (sources := self.fingerprint.sources) else []
+            return javascript_errors(package, changed, used, self._environ)
         # Add-ins run in our own Python; another server may have a newer one.
-        return syntax_errors(self.package.root, changed, None if self.package.addins else self._environ)
+        return syntax_errors(package.root, changed, None if package.addins else self._environ)
 
     async def _build_newest(self, tell: Callable[[str], None]) -> BuildResult:
         cancels = 0

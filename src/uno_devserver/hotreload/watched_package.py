@@ -31,3 +31,4 @@ class WatchedPackage(Value):
     watch: tuple[str, ...] = ()  # hotReload.watch: globs for the code, instead of what the kind of package finds
     build: tuple[str, ...] | None = None  # mcpServer.build: None for the build of its kind, empty for none
     started: tuple[str, ...] = ()  # the paths of the files that the server's command starts, as far as they are known
+    node: str = ""  # the Node that runs the first of these, by its name or path; empty if another program does

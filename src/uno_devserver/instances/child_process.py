@@ -15,11 +15,11 @@ import subprocess
 import sys
 import time
 
+from ..system import text
 from ..system.files import replace_file
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 from ..system.run import forget_process, group_exists, kill_group, start_process
 from ..system.state_files import open_own, secure_folder
-from ..system.text import decode_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Output:
 
 def last_lines(printed: bytes) -> tuple[str, ...]:
     """The last lines of a server's output, without the box that it prints at its start."""
-    return tuple(_BANNER.sub("", decode_output(printed)).splitlines()[-TAIL_LINES:])
+    return tuple(text.last_lines(_BANNER.sub("", text.decode_output(printed)), TAIL_LINES))
 
 
 def previous_path(path: str) -> str:

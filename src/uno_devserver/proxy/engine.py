@@ -87,7 +87,10 @@ class Engine:
         self._updating = asyncio.Lock()
         self._refused: list[Issue] = []  # why further servers are not served, as last reported
         self._service = ProxyService(
-            self._main.forwarding, resource_updated=self.resource_updated, roots_changed=self._roots_changed
+            self._main.forwarding,
+            resource_updated=self.resource_updated,
+            roots_changed=self._roots_changed,
+            reconsider=self._reconsider,
         )
         self._session = StdioSession(self._service, write)
         self.relay = CallRelay(state, self._service, self._session, output)
@@ -168,6 +171,14 @@ class Engine:
     def workspace_changed(self) -> None:
         self._listeners.open_if_wanted()
         self._tasks.start(self._update_members())
+
+    async def _reconsider(self) -> None:
+        """Check what the user has agreed to by now, without waiting for the watcher."""
+        if self._refused:
+            await self._update_members()
+        for member in (self._main, *self._members.values()):
+            if member.state.facts.awaits_agreement:
+                await member.reconsider()
 
     async def _update_members(self) -> None:
         async with self._updating:

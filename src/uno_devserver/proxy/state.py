@@ -49,6 +49,9 @@ LISTS = {
 }
 
 
+NOT_TRUSTED = "WorkspaceNotTrusted"  # the code of the issue that the user has not agreed to code
+
+
 class ConnectionState(Enum):
     """The state of the proxy's connection to its upstream."""
 
@@ -125,6 +128,7 @@ class ProxyFacts(Value):
     restarts: int = 0  # the number of restarts because the upstream had ended
     reloads: int = 0  # the number of restarts and swaps because there was newer code
     tool_count: int = 0  # the number of the upstream's tools
+    renamed: Mapping[str, str] = {}  # never changed: its tools' own names, by those that clients see
     lists_fresh: bool = False  # whether the lists come from the connected upstream, not from the catalogue
     catalogue_written: float | None = None  # when the published lists were saved, in seconds since 1970
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
@@ -148,6 +152,11 @@ class ProxyFacts(Value):
     @property
     def upstream_name(self) -> str:
         return self.named or self.options.upstream_name
+
+    @property
+    def awaits_agreement(self) -> bool:
+        """Whether code is not run, or not reloaded, until the user agrees."""
+        return self.trusted is False or any(issue.code == NOT_TRUSTED for issue in self.issues)
 
     @property
     def is_remote(self) -> bool:

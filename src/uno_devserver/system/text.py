@@ -69,6 +69,59 @@ def output_errors(platform: str = sys.platform, console: str = "oem", system: st
     return name
 
 
+# Of what programs print when they fail: the line of the error, and the frames of stack traces, which Python prints
+# before that line, others after it.
+_ERROR = r"(?m)^(?:Unhandled exception\. |panic: )?[\w.$]*(?:(?:Error|Exception)\b|(?<=panic: )).*"
+_PYTHON_FRAME = r"""[ \t|]*File ".*\n(?:[ \t|]* {4}[^\s|].*\n)*"""
+_FRAMES = rf"(?m)^(?P<python>(?:{_PYTHON_FRAME}){{3,}})|^(?:[ \t]+at .*\n){{4,}}"
+LEFT_OUT = "    …\n"
+
+
+def shortened_output(text: str, characters: int) -> str:
+    """The beginning and the end of a text, and the line of the last error; first, stack traces lose frames."""
+    import re
+
+    if len(text) <= characters:
+        return text
+    text = _with_fewer_frames(text)
+    half = characters // 2
+    if len(text) <= characters:
+        return text
+    for error in list(re.finditer(_ERROR, text))[-1:]:
+        if half < error.end() and error.start() < len(text) - half:
+            third = characters // 3
+            return f"{text[:third]} … {error[0][:third]} … {text[len(text) - third :]}"
+    return f"{text[:half]} … {text[len(text) - half :]}"
+
+
+def last_lines(text: str, most: int) -> list[str]:
+    """The last lines of a text, and the line of the last error with those that follow it."""
+    import re
+
+    lines = text.splitlines()
+    if len(lines) <= most:
+        return lines
+    lines = _with_fewer_frames(text).splitlines()
+    error = max((at for at, line in enumerate(lines) if re.match(_ERROR, line)), default=len(lines))
+    half = most // 2
+    if error < len(lines) - most:
+        return [*lines[error : error + most - half - 1], LEFT_OUT.rstrip(), *lines[-half:]]
+    return lines[-most:]
+
+
+def _with_fewer_frames(text: str) -> str:
+    """The text with the frames of each stack trace that are next to the error, of Python the outermost one besides."""
+    import re
+
+    def few(found: re.Match[str]) -> str:
+        if found["python"] is None:
+            return "".join(found[0].splitlines(keepends=True)[:3]) + LEFT_OUT
+        frames = re.findall(_PYTHON_FRAME, found[0])
+        return f"{frames[0]}{LEFT_OUT}{frames[-1]}"
+
+    return re.sub(_FRAMES, few, text)
+
+
 class VisibleOutput:
     """Decodes what a program prints, in pieces: without colours, and with other unprintable characters as numbers."""
 

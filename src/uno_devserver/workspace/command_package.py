@@ -22,7 +22,7 @@ from .trust import check_owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".cs", ".go", ".dll", ".jar")
 INSTALLED = "node_modules"
@@ -36,6 +36,7 @@ _EXECUTE = frozenset({"exec", "x", "dlx"})  # followed by a program instead of a
 _PACKAGE_OPTIONS = frozenset({"-w", "--workspace", "--filter", "-F", "--prefix", "-C", "--dir", "--cwd"})
 _FOLDER_OPTIONS = frozenset({"--project", "--directory"})  # of dotnet and uv; the first may also be a file
 _SHELL = frozenset("&;|<>$`()*?#~")  # what a shell would interpret
+_LOADERS = ("-r", "--require", "--import", "--loader", "--experimental-loader")  # options of Node
 _VALUED = frozenset({"-r", "--require", "--import", "--loader", "--env-file", "-C", "--conditions"})  # of Node
 
 
@@ -51,6 +52,18 @@ def started_files(line: Sequence[str], folder: str) -> tuple[str, ...]:
     line, folder, _ = _followed(line, folder)
     words = (_script(line), line[0] if line and os.path.dirname(line[0]) else None)
     return tuple(_file(os.path.normpath(os.path.join(folder, word))) for word in words if word is not None)
+
+
+def node_of(line: Sequence[str], folder: str, environ: Mapping[str, str]) -> str:
+    """The name or path of the Node that runs the script of a command; empty if other programs may change the code."""
+    is_bun = _program(line) == "bun"
+    line, folder, _ = _followed(line, folder)
+    script = _script(line)
+    if script is None or is_bun or _program(line) != "node" or environ.get("NODE_OPTIONS"):
+        return ""
+    if any(word.startswith(_LOADERS) for word in line[1 : list(line).index(script)]):
+        return ""
+    return os.path.normpath(os.path.join(folder, line[0])) if os.path.dirname(line[0]) else line[0]
 
 
 def package_of(command: Sequence[str], directory: str) -> str:

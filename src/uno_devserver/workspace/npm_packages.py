@@ -111,6 +111,12 @@ def missing_outputs(folder: str) -> list[str]:
     return [entry[0] for entry in entries if not _exists(folder, entry)]
 
 
+def offered_files(folder: str) -> list[str]:
+    """The paths of the existing JavaScript files that the package offers to others."""
+    paths = (os.path.join(folder, path) for entry in _entries(read_manifest(folder)) for path in entry)
+    return [path for path in paths if os.path.isfile(path)]
+
+
 def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in _DEPENDENCIES:
         table = document.get(key)

@@ -166,7 +166,12 @@ class World:
         )
         state = state_of(own_tools=frozenset({"mcpStatus"}))
         forwarding = Forwarder(ScriptedLink(), state, lambda _: None, LIMITS)
-        self.service = ProxyService(forwarding, resource_updated=lambda _: None, roots_changed=lambda _: None)
+        self.service = ProxyService(
+            forwarding,
+            resource_updated=lambda _: None,
+            roots_changed=lambda _: None,
+            reconsider=forwarding.link.reconsider,
+        )
         self.service.forwarding.queue = self.queue
 
     def counted(self, running: RunningCalls) -> int:

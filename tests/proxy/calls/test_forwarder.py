@@ -46,7 +46,7 @@ async def _text(scene: Scene, name: str = "echo") -> str:
 
 async def test_a_call_whose_upstream_ended_says_how_and_what_it_printed_last() -> None:
     scene = _scene()
-    printed = tuple(f"line {number}" for number in range(1000))
+    printed = tuple(f"line {number} {100 * 'x'}" for number in range(29))
     scene.link.endings[1] = Ending("it ended with exit code 3", 3, (*printed, "Error: boom"))
 
     answer = scene.start(tool_call("plain"))
@@ -54,9 +54,9 @@ async def test_a_call_whose_upstream_ended_says_how_and_what_it_printed_last() -
     scene.link.crash()
     text = said(await answer)["content"][0]["text"]
 
-    assert "was lost while it ran 'plain': it ended with exit code 3. Its last lines:\nline 9" in text
+    assert "was lost while it ran 'plain': it ended with exit code 3. Its last lines:\nline 0 " in text
     assert "\nError: boom\n\nThe outcome is unknown" in text
-    assert len(text) < 1000
+    assert len(text) < 3000
 
 
 async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_is_not_repeated() -> None:

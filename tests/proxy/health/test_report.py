@@ -250,3 +250,15 @@ def test_the_brief_form_tells_fatal_issues_before_warnings() -> None:
     assert isinstance(told, list)
     assert [(issue["severity"], issue["message"]) for issue in told] == [("Fatal", "Worse."), ("Warning", "Odd.")]
     assert all(issue["code"] and issue["remediation"] for issue in told)
+
+
+def test_the_brief_form_stays_brief_with_many_renamed_tools() -> None:
+    renamed = {f"{number:064}": "own" for number in range(100)}
+    member = CONNECTED.replace(options=CONNECTED.options.replace(server="x" * 40), renamed=renamed)
+
+    told = report(CONNECTED.replace(members=(member,) * 10))
+    form = brief(told)
+
+    assert told["servers"][0]["renamedTools"] == renamed
+    assert len(json.dumps(form, ensure_ascii=False, separators=(",", ":")).encode()) <= BRIEF_BYTES
+    assert form["servers"][0]["renamedTools"]  # type: ignore[index]

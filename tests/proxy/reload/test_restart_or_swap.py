@@ -58,7 +58,12 @@ class Bench:
         self.updated: list[str] = []
         limits = QUICK.replace(grace_seconds=20.0)
         forwarding = Forwarder(self.keeper, self.kept.state, self.updated.append, limits)
-        self.service = ProxyService(forwarding, resource_updated=lambda _: None, roots_changed=lambda _: None)
+        self.service = ProxyService(
+            forwarding,
+            resource_updated=lambda _: None,
+            roots_changed=lambda _: None,
+            reconsider=forwarding.link.reconsider,
+        )
         self.kept.service = self.service
         self.kept.shared_peer = self.service.conversations
         self.session = ScriptedSession()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -255,3 +256,41 @@ def test_without_hot_reload_an_agent_is_told_of_the_addin_that_the_users_host_la
         assert issue == by_command
     finally:
         machine.run("stop")
+
+
+ENTRY = {"command": sys.executable, "args": ["-IS", "src/talker/main.py"], "root": "../server"}
+MAIN = {"mcpServerRoot": "../server", "mcpServer": {**ENTRY, "root": None}}
+CONFIGS = {
+    "the server of the config": (None, MAIN, "answer"),
+    "further servers": (None, {"servers": {"first": ENTRY}}, "answer"),
+    "an edited config": (MAIN, {**MAIN, "pipeline": {"concurrency": 2}}, "answer"),
+    "one more further server": (
+        {"servers": {"first": ENTRY}},
+        {"servers": {"first": ENTRY, "more": ENTRY}},
+        "more_answer",
+    ),
+}
+
+
+@pytest.mark.parametrize(("agreed", "config", "tool"), CONFIGS.values(), ids=CONFIGS)
+def test_the_call_after_trust_has_returned_finds_the_agreement(
+    asked: Proxies, agreed: dict[str, Any] | None, config: dict[str, Any], tool: str
+) -> None:
+    PythonServer(asked.machine)
+    file = asked.machine.workspace / ".devtools" / "host.config.jsonc"
+    if agreed:
+        write(file, json.dumps(agreed))
+        asked.machine.run("trust")
+    else:
+        write(file, json.dumps(config))
+    client = asked.start("--wait-calls")
+    client.initialize()
+    if agreed:
+        assert client.call("answer") == "one"
+        write(file, json.dumps(config))
+    client.wait_health(not_trusted, "aware of what waits")
+
+    asked.machine.run("trust")
+
+    assert not_trusted(client.health()) == []
+    assert client.call_result(tool)["content"][0]["text"] == "one"

@@ -59,7 +59,7 @@ def test_the_configs_server_is_behind_the_proxy_and_tools_of_hosts_are_not(proxi
     client = proxies.connected()
 
     report = client.health()
-    assert (name_of(report), report["proxy"]["upstream"]["kind"]) == ("mine", "command")
+    assert (name_of(report), report["proxy"]["upstream"]["kind"]) == ("my server", "command")
     assert report["status"] == "Healthy"
     assert client.call("echo", text="x") == "x"
     offered = client.tools()

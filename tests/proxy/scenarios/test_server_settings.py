@@ -246,6 +246,23 @@ def test_a_typed_command_is_reloaded_by_its_package_without_a_config_and_an_agre
     assert (package["root"], package["kind"]) == (str(server.root), "Python")
 
 
+@pytest.mark.parametrize("has_config", [False, True])
+def test_a_typed_command_has_the_name_of_its_package_in_answers_health_and_the_log(
+    proxies: Proxies, machine: Machine, has_config: bool
+) -> None:
+    server = PythonServer(machine) if has_config else typed_server(machine)
+    write(server.root / "pyproject.toml", '[project]\nname = "weather"\nversion = "1"\n')
+    options = () if has_config else ("--watch",)
+    client = hot(proxies, *options, "--", sys.executable, "-IS", "server/src/talker/main.py")
+
+    restarted = text_of(client.answer(client.begin("tools/call", {"name": "mcpRestart", "arguments": {}}))["result"])
+
+    assert restarted.startswith("The server 'weather' is ready.")
+    assert client.health()["proxy"]["upstream"]["name"] == "weather"
+    assert "The server 'weather' is restarted." in client.stderr
+    assert "'talker'" not in client.stderr.partition("is restarted")[2]
+
+
 def test_the_build_script_of_a_typed_command_is_run(proxies: Proxies, machine: Machine) -> None:
     machine.environment.pop("UNO_DEVSERVER_TRUST")
     server = BuiltServer(machine)

@@ -103,6 +103,11 @@ def test_the_servers_of_the_config_are_one_list_and_each_call_reaches_its_own(
     assert pids == [process_of(report, "one"), process_of(report, "two")]
     assert [issue["code"] for issue in report["issues"]] == ["UpstreamError"], "both have the same resources"
     assert "odd://note" in messages(report)
+    first, second = (server["renamedTools"] for server in report["servers"])
+    assert (first, second["two_echo"]) == ({}, "echo")
+    told = json.loads(client.result("tools/call", {"name": "uno_health", "arguments": {}})["content"][0]["text"])
+    assert len(told["servers"][1]["renamedTools"]) == 5, "in brief"
+    assert "Tools of the server 'two' have its name as a prefix: 'echo' is 'two_echo'" in client.stderr
 
 
 def test_a_host_keeps_its_names_and_the_servers_of_the_config_come_after_it(

@@ -21,6 +21,7 @@ from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
 from support.waiting import until, wait_for
+from uno_devserver.instances.child_process import TAIL_LINES
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError
@@ -409,7 +410,7 @@ async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_p
                 await call(connection, "die")
             ending = await running.ended()
 
-            assert len(ending.last_lines) == 20
+            assert len(ending.last_lines) == TAIL_LINES
             assert ending.last_lines[-2:] == (f"{word} 29", "the server dies of a call")
             assert running.log_file.startswith(str(tmp_path / "state" / "logs" / "command-"))
     lines = Path(running.log_file).read_text().splitlines()

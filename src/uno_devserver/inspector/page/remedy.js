@@ -19,11 +19,14 @@ export function withCommands(sentence) {
 // The proxy words this for agents, which must not consent for their user; the reader of this page is the user.
 const TO_AGENTS = "Only the user may agree, by running 'uno-devserver trust' in the workspace;";
 const TO_USERS = "If you trust its code, run 'uno-devserver trust' in the workspace;";
+// They call a tool, where the page has a button.
+const BY_CALL = /; the next tool call (?:makes the proxy start it|tries) again/;
+const BY_BUTTON = ", then press “Restart server” above";
 const TOOL = /\b(uno_app_\w+)/;
 
 /** The same for the next step of an issue; a tool to call becomes a link to its form. */
 export function nextStep(remedy) {
-  const parts = remedy.replace(TO_AGENTS, TO_USERS).split(TOOL);
+  const parts = remedy.replace(TO_AGENTS, TO_USERS).replace(BY_CALL, BY_BUTTON).split(TOOL);
   return parts.map((part, index) =>
     index % 2 ? el("a", { href: `#tools/${part}` }, part) : withCommands(part),
   );

@@ -121,7 +121,7 @@ function block(text) {
   return text && el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Printed" }, text);
 }
 
-/** A button that has the server restarted, with its outcome. It is hidden where code is not reloaded. */
+/** A button that has the server restarted, with its outcome. It is hidden where the server runs and is not reloaded. */
 export function createRestart({ key }) {
   const client = createClient({ key });
   const button = el("button", { class: "button", type: "button", onclick: press }, "Restart server");
@@ -165,8 +165,10 @@ export function createRestart({ key }) {
   return {
     element,
     update({ health }) {
-      const main = health.proxy.hotReload ? [MAIN] : [];
-      const further = (health.servers ?? []).filter((server) => server.hotReload).map((server) => server.name);
+      const { servers = [], proxy } = health;
+      const failed = ({ state }) => state === "Degraded"; // then it is started again
+      const main = proxy.hotReload || (!servers.length && failed(proxy)) ? [MAIN] : [];
+      const further = servers.filter((server) => server.hotReload || failed(server)).map((server) => server.name);
       const names = [...main, ...further];
       element.hidden = names.length === 0;
       which.hidden = !health.servers;

@@ -22,7 +22,7 @@ from .forwarder import ForwardedRequest, report
 from .own_tool_answers import OwnToolAnswers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ...protocol.peer_info import ServerInfo
     from ...protocol.service import Call, Params, Result, Session
@@ -91,8 +91,8 @@ class ProxyService:
     """Implements `protocol.service.Service`.
 
     `forwarding`: to the main server. `resource_updated` notifies the clients that follow that resource;
-    `roots_changed` is called when a client's roots have changed. Everything must be
-    called in the engine's loop.
+    `roots_changed` is called when a client's roots have changed, and `reconsider` by each request while something waits
+    for the user's agreement. Everything must be called in the engine's loop.
     """
 
     relays = True
@@ -103,7 +103,9 @@ class ProxyService:
         *,
         resource_updated: Callable[[str], None],
         roots_changed: Callable[[Session], None],
+        reconsider: Callable[[], Awaitable[None]],
     ) -> None:
+        self._reconsider = reconsider
         self._state = forwarding.state
         self._roots_changed = roots_changed
         self.limits = forwarding.limits
@@ -159,6 +161,8 @@ class ProxyService:
                 return await to.run_queued(call, relayed)
             if relayed is not None:
                 raise relayed
+            if self._state.facts.awaits_agreement and not self._is_served(method, params):
+                await self._reconsider()
             if method == "tools/call" and self._own.has(name := params.get("name")):
                 return await self._own.answer(call, str(name), params.get("arguments"))
             if method in LISTS:
@@ -171,6 +175,13 @@ class ProxyService:
             if to is not None:
                 failure.of_server(to.state.facts, several=bool(self.members))
             return failure.answer(method)
+
+    def _is_served(self, method: str, params: Params) -> bool:
+        """Whether a known server is concerned; then its hot reload checks what the user has agreed to."""
+        if not self.servers or params.get("name") == HEALTH or is_health_uri(params.get("uri")):
+            return False
+        is_own = method == "tools/call" and self._own.has(params.get("name"))
+        return not self.members or is_own or _server_of(self._state.routes, method, params) is not None
 
     async def server_for(self, method: str, params: Params, call: Call | None = None) -> Forwarder:
         """Return the forwarder to the server that answers a request; raise RpcError if there is none.

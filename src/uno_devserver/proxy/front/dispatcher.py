@@ -313,6 +313,8 @@ class Dispatcher:
                 raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list here is one page.")
             member, name = LISTS[method]
             return {}, b'"%s":%s' % (member.encode(), getattr(state.lists, name))
+        if state.facts.awaits_agreement:
+            return None  # the engine checks first whether the user has agreed by now
         if method == "tools/call" and params.get("name") == HEALTH:
             details = asks_details(params.get("arguments"))
             return health_result(state.told_health(details=details), version), b""

@@ -15,6 +15,7 @@ from ...instances.health import HealthFacts, HealthStatus, health, judged
 from ...instances.host_kind import HostKind
 from ...instances.probe import Probe
 from ...issues import warning
+from ...system.text import shortened_output
 from ..state import ConnectionState, UpstreamFacts
 from .upstream_issues import upstream_issues, with_proxy_step
 
@@ -113,7 +114,8 @@ def _member_json(facts: ProxyFacts, issues: list[dict[str, str]]) -> dict[str, o
     """One of `servers`."""
     worst = HealthStatus.UNHEALTHY if any(issue["severity"] == "Fatal" for issue in issues) else HealthStatus.DEGRADED
     status, own = worst if issues else HealthStatus.HEALTHY, _proxy_json(facts)
-    return {"name": facts.options.server, "status": status.value, **{name: own[name] for name in _OF_MEMBERS}}
+    of_it = {**{name: own[name] for name in _OF_MEMBERS}, "renamedTools": dict(facts.renamed)}
+    return {"name": facts.options.server, "status": status.value, **of_it}
 
 
 def _not_known(facts: ProxyFacts) -> Iterator[Issue]:
@@ -143,7 +145,7 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
             "endpoint": upstream.endpoint,
             "owned": upstream.owned,
             "logFile": upstream.log_file,
-            "name": upstream.name,
+            "name": _name(facts, upstream),
             "version": upstream.version,
             "protocolVersion": upstream.protocol_version,
             "transport": upstream.transport,
@@ -166,6 +168,12 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
         "hotReloadOff": facts.hot_reload_off if facts.hot_reload is None else None,
     }
+
+
+def _name(facts: ProxyFacts, upstream: UpstreamFacts) -> str | None:
+    """The name that messages and the log use; of others than `The server 'x'` the one that the server reports."""
+    name = facts.upstream_name.partition("'")[2]
+    return name.removesuffix("'") or upstream.name
 
 
 def _is_stale(facts: ProxyFacts) -> bool:
@@ -219,6 +227,7 @@ def _brief_servers(servers: Sequence[Mapping[str, Any]]) -> list[dict[str, objec
             "tools": server["toolCount"],
             "restarts": server["restarts"],
             "reloads": server["reloads"],
+            **_known({"renamedTools": list(server["renamedTools"])[:BRIEF_NAMES] or None}),  # as clients see them
         }
         for server in first
     ]
@@ -247,12 +256,9 @@ def _known(members: dict[str, object]) -> dict[str, object]:
 
 
 def _shortened(value: Any, characters: int) -> Any:
-    """The value with each text cut in its middle: most errors are at the beginning or the end of an output."""
+    """The value with each text shortened."""
     if isinstance(value, dict):
         return {name: _shortened(member, characters) for name, member in value.items()}
     if isinstance(value, list):
         return [_shortened(member, characters) for member in value]
-    if not isinstance(value, str) or len(value) <= characters:
-        return value
-    half = characters // 2
-    return f"{value[:half]} … {value[len(value) - half :]}"
+    return shortened_output(value, characters) if isinstance(value, str) else value

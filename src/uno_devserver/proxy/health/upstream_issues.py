@@ -10,7 +10,7 @@ from ...instances.host_kind import HostKind
 from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, access_step, fatal, printed_in, warning
 from ...system.text import visible
 from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
-from ..state import ConnectionState, unusable
+from ..state import NOT_TRUSTED, ConnectionState, unusable
 from .status_file import STARTING, STARTING_STEP
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..state import ProxyFacts, UpstreamFacts
 
-NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
 UNBUILT = "ServerNotBuilt"
 UNUSABLE = "ReloadFailed"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..state import ProxyState, Routes
     from .merge import Entries, GivenNames
 
+SHOWN_NAMES = 20  # of tools, in one line of the log
 SHOWN_URIS = 5
 NAMES_SECONDS = 10.0  # how long the names of a first session wait for a server: longer than most take to start
 SAME_URIS = "Let one of them offer others, or leave one of the servers out of the config."
@@ -344,6 +345,12 @@ class ServerLists:
         tools = (entry for entry in offered.tools if routes.tools[entry[0]][0] == name)
         self.offered = Offered(tools=tuple(tools))
         self._state.own_names = _own_names(name, routes)
+        renamed = self._state.own_names["tools/call"]
+        if renamed != self._state.facts.renamed:
+            named = ", ".join(f"'{own}' is '{public}'" for public, own in list(renamed.items())[:SHOWN_NAMES])
+            if named:
+                log.info(f"Tools of the server '{name}' have its name as a prefix: {named}.")
+            self._state.learn(renamed=renamed)
 
     def _offer(self, offer: ServerOffer, read: Offered) -> None:
         self._read = read

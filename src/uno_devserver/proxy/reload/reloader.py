@@ -28,7 +28,7 @@ from ...system.processes import process_started
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import read_config
-from ...workspace.server_command import server_name
+from ...workspace.server_command import given_name, server_name
 from ...workspace.trust import STAYS, is_trusted, not_reloaded, refusal, was_trusted
 from ..state import ConnectionState
 from ..upstream.configured_command import ConfiguredUpstream
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ...hotreload.control.server import ControlServer
     from ...hotreload.local_authority import LocalAuthority
     from ...hotreload.watched_package import WatchedPackage
+    from ...workspace.config import Config
     from ..calls.call_queue import CallQueue
     from ..calls.forwarder import Forwarder
     from ..options import ProxyOptions
@@ -252,6 +253,8 @@ class Reloader:
         if plan is None:
             return
         self._plan = plan
+        if self._options.command:
+            self._keeper.name_typed_command(await run_in_thread(lambda: given_name(_of_package(plan))))
         try:
             await self._open_authority(plan)
         except Exception:
@@ -381,8 +384,8 @@ class Reloader:
             queue.close()
 
     def _server_name(self, plan: WatchedCode) -> str:
-        introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
-        if not introduced and (plan.config.names_server or plan.config.hot_reload.server_name):
+        known = self._options.command or (self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream))
+        if not known and (plan.config.names_server or plan.config.hot_reload.server_name):
             return f"the server '{server_name(plan.config)}'"
         name = self._keeper.named
         return name[0].lower() + name[1:]
@@ -437,6 +440,12 @@ class Reloader:
         connects = outcome.ok and self._keeper.started and not self._connected
         if self._queue is not None and not connects:
             self._queue.resume(outcome)
+
+
+def _of_package(plan: WatchedCode) -> Config:
+    """The config, with the package of a typed command as the folder of its server."""
+    root = plan.packages[0].root
+    return plan.config if plan.config.names_server else plan.config.replace(path=root, server_root=root)
 
 
 def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:

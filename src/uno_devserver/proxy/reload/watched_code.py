@@ -61,7 +61,7 @@ def find_watched_code(
     if not options.watch or found not in (NO_CONFIG, NOT_TRUSTED):
         return found
     from ...hotreload.watched_package import Role, WatchedPackage
-    from ...workspace.command_package import OutsideRepository, followed_manifests, package_of, started_files
+    from ...workspace.command_package import OutsideRepository, followed_manifests, package_of
     from ...workspace.config import Config
     from ...workspace.trust import ForeignCode
 
@@ -71,10 +71,10 @@ def find_watched_code(
         return f"{problem.path} belongs to another user"
     except OutsideRepository as problem:
         return str(problem)
-    started = started_files(options.command, options.directory)
+    started, node = _started_by(Config(), options.command, options.directory)
     project = _project(root, options.command, options.directory)
     scripts = _patterns_of(root, followed_manifests(options.command, options.directory), root)
-    package = WatchedPackage(Role.SERVER, root, scripts, project=project, started=started)
+    package = WatchedPackage(Role.SERVER, root, scripts, project=project, started=started, node=node)
     return WatchedCode(root, (package,), Config())
 
 
@@ -124,7 +124,7 @@ def packages_of(
     `typed`: the server's command, if the user typed it; `directory`: where it runs, if that is not the workspace.
     """
     from ...hotreload.watched_package import Role, WatchedPackage
-    from ...workspace.command_package import followed_manifests, started_files
+    from ...workspace.command_package import followed_manifests
     from ...workspace.config import ServerCommand
     from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
 
@@ -141,6 +141,7 @@ def packages_of(
     elif root is not None:
         line, place = typed or (server.command or "", *server.args), folder if typed else server.cwd
         manifests = followed_manifests(line, directory or folder if typed else place or root)
+        started, node = _started_by(config, typed, directory or folder)
         packages.append(
             WatchedPackage(
                 Role.SERVER,
@@ -152,7 +153,8 @@ def packages_of(
                 project=_project(root, line, place),
                 watch=config.hot_reload.watch,
                 build=server.build,
-                started=started_files(typed, directory or folder) if typed else _started_by(config),
+                started=started,
+                node=node,
             )
         )
     elif not typed and config.name is None and os.path.isdir(os.path.join(folder, ADDINS)):
@@ -167,16 +169,25 @@ def packages_of(
     return tuple(packages)
 
 
-def _started_by(config: Config) -> tuple[str, ...]:
-    """The files that the config's command starts, without those that the .NET SDK finds and builds."""
+def _started_by(config: Config, typed: Sequence[str], directory: str) -> tuple[tuple[str, ...], str]:
+    """The files that the command starts, without those that the .NET SDK finds and builds; and the Node that runs it.
+
+    `typed`: the command, if the user typed it, and the `directory` where it runs; else it is that of the config.
+    """
+    from ...workspace.command_package import node_of, started_files
     from ...workspace.server_command import PACKAGE, ServerLine, server_command
+
+    if typed:
+        return started_files(typed, directory), node_of(typed, directory, os.environ)
 
     root, server = config.server_folder, config.server
     is_known = server is not None and (server.command is not None or server.build == ())
     if not is_known and not os.path.isfile(os.path.join(root or "", PACKAGE)):
-        return ()
+        return (), ""
     line = server_command(config, os.environ, sys.platform)
-    return line.started() if isinstance(line, ServerLine) else ()
+    if not isinstance(line, ServerLine):
+        return (), ""
+    return line.started(), node_of(line.line, line.folder, line.environ(os.environ))
 
 
 def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, str], output: str = "") -> Issue | None:

@@ -9,6 +9,7 @@ import os
 
 from ...system.folders import folders
 from ...system.pipes import pipe_path
+from ...system.text import shortened_output
 from ...system.values import Value
 from ...workspace.devtools_folder import ADDINS_FOLDER as ADDINS
 from .lifecycle import USUAL_STARTUP_SECONDS
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 # What servers print when they end because of something that may be over a moment later.
 PASSING_ERRORS = ("address already in use", "eaddrinuse", "only one usage of each socket address", "text file busy")
 
-QUOTED_LINES = 20  # of the last output; Node prints a dozen lines after the error itself
-QUOTED_CHARACTERS = 2000  # of these lines together
+QUOTED_CHARACTERS = 2000  # of the last output
 
 
 class Ending(Value):
@@ -46,8 +46,7 @@ class Ending(Value):
     @property
     def printed(self) -> str:
         """What it printed last, as much as an agent is told; `last_lines` has all of it."""
-        lines = "\n".join(line.rstrip() for line in self.last_lines[-QUOTED_LINES:])
-        return lines.strip()[-QUOTED_CHARACTERS:]
+        return shortened_output("\n".join(line.rstrip() for line in self.last_lines).strip(), QUOTED_CHARACTERS)
 
     @property
     def is_by_code(self) -> bool:

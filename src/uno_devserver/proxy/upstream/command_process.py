@@ -48,7 +48,6 @@ class CommandLimits(Value):
     drain_seconds: float = 0.1  # to read its last output, if another process keeps that open
     poll_seconds: float = 0.2  # between two checks for its exit, where the system cannot report that
     output_check_seconds: float = 1.0  # between two checks of its output file
-    last_lines: int = 20  # how many lines of its output are reported with its end
     stray_seconds: float = 0.05  # how long lines that are not messages are collected before they are written
     stray_lines: int = 100  # how many of these lines are kept, the last ones
     stray_bytes: int = 1000  # how much of each of these lines is kept
@@ -175,7 +174,7 @@ class CommandProcess(RunningUpstream):
             self._upstream.initialize_first = True
         self._write_stray_lines()
         self._output.flush(ended=True)
-        last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
+        last_lines = tuple(self._child.printed().splitlines())
         return Ending(reason, self._child.exit_code(), last_lines, unanswered)
 
     def _why_useless(self) -> str:

@@ -84,6 +84,7 @@ class Keeper:
     ) -> None:
         """`upstream` is being started already. `named`: its name at the beginning of a sentence."""
         self.named = named
+        self._has_name = state.facts.options.server is not None  # whether it is not the one that the server reports
         self.upstream = upstream
         self.problem = ""  # why there is no upstream, while Degraded
         self.generation = 0  # counts the upstreams that were connected
@@ -528,9 +529,17 @@ class Keeper:
         self._begin_standby()
         if self.owner.workspace is not None:
             self.owner.workspace.introduced(server.info.get("name"))
-        elif self.proxy_state.facts.options.server is not None:
-            pass  # its name is that among several servers
-        elif running.kind is HostKind.COMMAND and (name := usable_name(server.info.get("name"))):
+        elif running.kind is HostKind.COMMAND and not self._has_name:
+            self._rename(usable_name(server.info.get("name")))
+
+    def name_typed_command(self, name: str | None) -> None:
+        """Use the name of the config or the package instead of the one that the server reports."""
+        self._has_name = self._has_name or name is not None
+        if self.proxy_state.facts.options.server is None:  # else its name is that among several servers
+            self._rename(name)
+
+    def _rename(self, name: str | None) -> None:
+        if name:
             self.named = f"The server '{name}'"
             self.proxy_state.learn(named=self.named)
 

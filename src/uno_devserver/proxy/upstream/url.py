@@ -240,7 +240,7 @@ class UrlProcess(RunningUpstream):
                 await self.stop()
             await run_in_thread(lambda: self._output.wait(self._limits.drain_seconds))
             self._output.flush(ended=True)
-            last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
+            last_lines = tuple(self._child.printed().splitlines())
             return Ending(reason, self._child.exit_code(), last_lines)
         finally:
             for task in (gone, useless, away, following):

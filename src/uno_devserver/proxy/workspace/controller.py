@@ -147,8 +147,8 @@ class WorkspaceController:
         else:
             self._decide(partial(self._decisions.roots, answer))
 
-    def _changed(self) -> None:
-        self._decide(self._decisions.rescan)
+    def _changed(self) -> asyncio.Task[Decision]:
+        return self._decide(self._decisions.rescan)
 
     async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
         """Serve uno_app_initialize: return the result when the server has started, or the wait for it is over."""
@@ -179,7 +179,7 @@ class WorkspaceController:
         if not agreed or state.facts.trusted is not False:  # the watcher may have noticed the trust meanwhile
             return
         if self._upstream is not None and self._upstream.trusted:  # the running server was trusted before an edit
-            self._changed()
+            await shielded(self._changed())
         else:
             self._start()
 

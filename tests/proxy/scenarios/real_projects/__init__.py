@@ -99,7 +99,7 @@ _BUILT_MAIN = '"main": "dist/index.js"'
 
 def _plain(name: str, made_by: str, files: Mapping[str, str], command: Sequence[str] = ()) -> Project:
     own, shared = "packages/server/index.js", "packages/shared/index.js"
-    return Project(name, {**files, **_PLAIN}, [made_by], "packages/server", own, shared, command)
+    return Project(name, {**files, **_PLAIN}, [made_by], "packages/server", own, shared, command, broken="buildFailed")
 
 
 def _typescript(name: str, server: str, files: Mapping[str, str], **how: object) -> Project:
