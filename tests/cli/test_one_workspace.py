@@ -245,16 +245,20 @@ def test_a_project_that_is_created_or_renamed_while_the_host_runs_gets_its_port(
         else:
             os.rename(workspace.root / "App" / "App.csproj", workspace.root / "App" / "New.csproj")
             write(workspace.root / "App.slnx", slnx(["App/New.csproj"]))
-        before = {path for path in workspace.root.rglob("*") if not path.name.endswith(".csproj.user")}
+        before = _other_files(workspace)
         user = workspace.root / ("New" if change == "created" else "App") / "New.csproj.user"
 
         wait_for(user.is_file, "the port of the new project")
 
         assert f"<UnoRemoteControlPort>{port}#</UnoRemoteControlPort>" in user.read_text("utf-8-sig")
-        assert {path for path in workspace.root.rglob("*") if not path.name.endswith(".csproj.user")} == before
+        wait_for(lambda: _other_files(workspace) == before, "the end of the writing, whose temporary file is gone")
         assert "ProjectWithoutPort" not in workspace.machine.run("health", "--json").stdout
     finally:
         workspace.machine.run("stop")
+
+
+def _other_files(workspace: WorkspaceBuilder) -> set[Path]:
+    return {path for path in workspace.root.rglob("*") if not path.name.endswith(".csproj.user")}
 
 
 def test_health_names_a_project_outside_the_solution_and_one_without_the_port(
