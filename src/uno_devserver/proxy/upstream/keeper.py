@@ -543,6 +543,7 @@ class Keeper:
             endpoint=running.endpoint and shown_url(running.endpoint),
             owned=running.owned,
             log_file=running.log_file,
+            arrivals=running.arrivals,
             name=info.get("name"),
             version=info.get("version"),
             protocol_version=server.version if server else None,
