@@ -532,6 +532,29 @@ async def test_a_build_that_fails_is_told_whole(project: Project) -> None:
         assert result.server_digest == owner.server["sha256"]["now"]
 
 
+async def test_a_server_that_was_started_after_a_failed_build_may_run_what_that_wrote(project: Project) -> None:
+    async with owner_of(project) as owner:
+        await owner.reload()
+        project.save("broken")
+        serving = await owner.check()
+
+        await owner.start()  # after a crash
+        crashed = await owner.check()
+    async with owner_of(project) as another:
+        new_session = await another.check()
+        project.save("two")
+        await another.reload()
+        project.save("broken again")
+        again = await another.check()
+
+    assert [each.server_of_failed_build for each in (serving, crashed, new_session, again)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
 async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_build(project: Project) -> None:
     async with owner_of(project) as owner:
         owner.outcome = FAILED.replace(kept=True)

@@ -366,7 +366,8 @@ class LocalAuthority:
             return result.replace(refusal=self.refused)
         made = await server.known_failure() or await self._make(server)
         if made.error is not None:
-            return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
+            result = result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
+            return result.replace(server_of_failed_build=bool(made.named) and server.running == UNKNOWN)
         ready = self._new_code_ready = made.digest != server.expected or made.output_replaced  # not if it was undone
         if not ready:
             await server.save()  # the origin of its output may be known only now

@@ -182,6 +182,12 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
             )
         },
     ),
+    "a build that failed before the server was started is not told as old code": (
+        CONNECTED.replace(
+            hot_reload={"failing": [BUILD], "packages": [{"role": "server", "sha256": {"running": None}}]}
+        ),
+        {"ReloadFailed": ("The server may run what a failed build wrote: npm run build of its new code failed",)},
+    ),
     "a build that cannot run is told with its reason": (
         CONNECTED.replace(hot_reload={"failing": [NO_NPM]}),
         {"ReloadFailed": ("failed (today): npm is not on the PATH. ",)},

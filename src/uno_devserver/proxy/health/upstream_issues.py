@@ -231,11 +231,20 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
         else:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
-            yield _unusable(f"The {failure.get('role')} runs with its old code: {what}", failure)
+            runs = "runs with its old code" if _runs_known_code(facts, failure) else "may run what a failed build wrote"
+            yield _unusable(f"The {failure.get('role')} {runs}: {what}", failure)
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):
         step = REMEDIES["ClientNotReady"] + printed_in(client.get("logFile"))
         yield warning("ClientNotReady", str(client["problem"]), step)
+
+
+def _runs_known_code(facts: ProxyFacts, failure: Mapping[str, object]) -> bool:
+    """Whether it is known which code runs: not if it was started after a build that failed."""
+    packages = facts.hot_reload.get("packages") if facts.hot_reload else None
+    found = packages if isinstance(packages, list) else []
+    role = failure.get("role")
+    return all(package["sha256"]["running"] for package in found if package["role"] == role)
 
 
 def _failed_builds(facts: ProxyFacts) -> Iterator[Issue]:
