@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -761,6 +762,22 @@ async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_b
         assert project.noted() == ["begin two", "begin three", "end three"]
         await owner.authority.ready_to_restart()
         assert await owner.check() == UNCHANGED
+
+
+async def test_the_time_of_a_build_is_that_of_the_last_run_without_those_that_were_cancelled(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0])
+    monkeypatch.setattr("uno_devserver.hotreload.package_state.time", clock)
+    async with owner_of(project) as owner:
+        async with building(owner, project, "two") as checking:
+            passed[0] = 3600.0
+            project.save("three")
+            await until(lambda: project.noted() == ["begin two", "begin three"])
+        await checking
+
+        assert 0 < owner.authority.status()["lastBuild"]["seconds"] < 3600
 
 
 @pytest.mark.parametrize("role", Role)
