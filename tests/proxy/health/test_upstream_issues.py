@@ -205,7 +205,10 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     ),
     "a build that fails after a crash": (
         COMMAND.replace(hot_reload={"failing": [NO_NPM | {"role": "server"}]}),
-        {"HostCrashed!": (), "ReloadFailed": ("npm run build of the server failed (today): npm is not on the PATH. ",)},
+        {
+            "HostNotStarted!": ("does not run, and its present code cannot be used.",),
+            "ReloadFailed": ("npm run build of the server failed (today): npm is not on the PATH. ",),
+        },
     ),
     "new code that does not start while the old serves": (
         CONNECTED.replace(hot_reload={"failing": [START]}),

@@ -153,6 +153,8 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
     if degraded:
         if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
             return None  # that issue is the reason, and is reported by itself
+        if any(_failed_builds(facts)):  # what ended had other code, so its output does not help
+            return fatal("HostNotStarted", f"{what} does not run, and its present code cannot be used.", TRY_AGAIN)
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
         loads = facts.trusted or facts.discovery is None or bool(facts.discovery.addins.found)
