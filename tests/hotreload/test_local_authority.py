@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -531,6 +532,29 @@ async def test_a_build_that_fails_is_told_whole(project: Project) -> None:
         assert result.server_digest == owner.server["sha256"]["now"]
 
 
+async def test_a_server_that_was_started_after_a_failed_build_may_run_what_that_wrote(project: Project) -> None:
+    async with owner_of(project) as owner:
+        await owner.reload()
+        project.save("broken")
+        serving = await owner.check()
+
+        await owner.start()  # after a crash
+        crashed = await owner.check()
+    async with owner_of(project) as another:
+        new_session = await another.check()
+        project.save("two")
+        await another.reload()
+        project.save("broken again")
+        again = await another.check()
+
+    assert [each.server_of_failed_build for each in (serving, crashed, new_session, again)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
 async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_build(project: Project) -> None:
     async with owner_of(project) as owner:
         owner.outcome = FAILED.replace(kept=True)
@@ -737,6 +761,22 @@ async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_b
         assert project.noted() == ["begin two", "begin three", "end three"]
         await owner.authority.ready_to_restart()
         assert await owner.check() == UNCHANGED
+
+
+async def test_the_time_of_a_build_is_that_of_the_last_run_without_those_that_were_cancelled(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0])
+    monkeypatch.setattr("uno_devserver.hotreload.package_state.time", clock)
+    async with owner_of(project) as owner:
+        async with building(owner, project, "two") as checking:
+            passed[0] = 3600.0
+            project.save("three")
+            await until(lambda: project.noted() == ["begin two", "begin three"])
+        await checking
+
+        assert 0 < owner.authority.status()["lastBuild"]["seconds"] < 3600
 
 
 @pytest.mark.parametrize("role", Role)

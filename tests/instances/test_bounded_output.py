@@ -68,6 +68,28 @@ def test_a_file_that_is_full_keeps_its_beginning_and_its_end(
     assert sum("bytes left out" in line for line in lines) == 1
 
 
+def test_it_is_known_when_what_is_in_the_file_came_within_bounds(
+    output: BoundedOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_output, "FILE_BYTES", 100)
+    clock = [1.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+
+    output.add(b"one\n")
+    output.add(b"at the same time\n")
+    clock[0] = 2.0
+    output.add(b"two\n")
+    known = output.arrivals()
+    for later_by in range(2 * bounded_output.MOST_ARRIVALS):
+        clock[0] = 3.0 + later_by
+        output.add(b"more\n")
+    later = output.arrivals()
+
+    assert known == [(0, 1.0), (21, 2.0)]
+    assert len(later) <= bounded_output.MOST_ARRIVALS
+    assert later == sorted(later), "an emptied file begins again"
+
+
 def test_what_follows_a_flood_is_written_although_nothing_more_is_printed(output: BoundedOutput) -> None:
     while output.add(b"y" * 100_000):
         pass

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 
 import pytest
@@ -17,6 +18,7 @@ from support.servers import Processes
 from support.waiting import until
 from uno_devserver.system.event_loop import (
     QueueFull,
+    Tasks,
     WorkQueue,
     process_exit,
     run_in_thread,
@@ -24,6 +26,21 @@ from uno_devserver.system.event_loop import (
     shielded,
     wait_for_event,
 )
+
+
+async def test_tasks_run_in_the_context_of_their_owner_whoever_starts_them() -> None:
+    server = ContextVar("server", default="")
+
+    async def read() -> str:
+        found = server.get()
+        server.set("changed by a task")
+        return found
+
+    server.set("the owner's")
+    tasks = Tasks()
+    server.set("a caller's")
+
+    assert [await tasks.start(read()) for _ in range(2)] == ["the owner's", "the owner's"]
 
 
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:

@@ -46,6 +46,9 @@ class CheckResult(Value):
     # unchanged: the digest of the code on disk, if that failed to start.
     server_digest: str | None = None
     server_old_output: str | None = None  # sentences, if what is started was not built again after the code had changed
+    # The build failed, and so had the one before the server's start, which may have written what runs. Only told in the
+    # process of the authority: what a proxy shares, a Host, has no build.
+    server_of_failed_build: bool = False
     client_problem: str | None = None  # why the client is not ready; None if it is, or if there is no client
     # Why nothing was built or started: the user has not agreed to what has changed. The end of a sentence.
     refusal: str | None = None

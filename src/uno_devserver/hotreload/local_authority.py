@@ -51,10 +51,12 @@ class LocalAuthority:
         status_changed: Callable[[], None],
         refusal: Callable[[], str],
         client: ClientApp | None = None,
+        history: ReloadHistory | None = None,
     ) -> None:
         """`restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
         limited time, until the upstream answers. `say` shows a message, with its MCP level, to people. `refusal`: why
-        changed code may not be started, as the end of a sentence; empty if it may; may block.
+        changed code may not be started, as the end of a sentence; empty if it may; may block. `history`: that of a
+        former authority, which goes on.
         """
         by_role = {package.role: PackageState(package, settings) for package in packages}
         self._extension = by_role.get(Role.EXTENSION)
@@ -86,7 +88,7 @@ class LocalAuthority:
         self._unpublished = True  # publish after the next check even if it found nothing
         self._published_failing: list[dict[str, Any]] = []
         self._closed = False
-        self._history = ReloadHistory()
+        self.history = history or ReloadHistory()
 
     # The protocol `Authority`.
 
@@ -118,7 +120,7 @@ class LocalAuthority:
                 if await self._is_refused():
                     return result.replace(refusal=self.refused)
                 self._restart_demanded = True
-                self._history.restart_demanded(self._server.package.role)
+                self.history.restart_demanded(self._server.package.role)
                 return result.replace(server_changed=True, server_rebuilt=True)
             return result.replace(server_digest=self._digest_that_failed())
 
@@ -250,8 +252,8 @@ class LocalAuthority:
             "strategy": self._strategy.value,
             "packages": [package.status() for package in self._packages],
             "client": self._client.status() if self._client else None,
-            "failing": self._history.failing(self._packages),
-            **self._history.status(),
+            "failing": self.history.failing(self._packages),
+            **self.history.status(),
         }
 
     def _state(self) -> str:
@@ -262,7 +264,7 @@ class LocalAuthority:
         return "idle" if self._checking is None else "checking"
 
     def _publish(self) -> None:
-        self._published_failing = self._history.failing(self._packages)
+        self._published_failing = self.history.failing(self._packages)
         self._status_changed()
 
     async def mcp_ready(self) -> dict[str, Any]:
@@ -284,7 +286,7 @@ class LocalAuthority:
         self._checking = None
         changed = not task.cancelled() and task.exception() is None and task.result() != UNCHANGED
         # An edit that failed may have been undone; compared with what runs, nothing has changed then.
-        if changed or self._unpublished or self._history.failing(self._packages) != self._published_failing:
+        if changed or self._unpublished or self.history.failing(self._packages) != self._published_failing:
             self._unpublished = False
             self._publish()
 
@@ -303,7 +305,7 @@ class LocalAuthority:
             raise
         finally:
             self._settled = starts if result == UNCHANGED else None
-            self._history.checked(time.monotonic() - begun, result)
+            self.history.checked(time.monotonic() - begun, result)
         return result
 
     async def _is_refused(self) -> bool:
@@ -326,7 +328,7 @@ class LocalAuthority:
         extension.set_running(made.digest)
         await extension.save()
         reloaded = await self._reload_client()
-        self._history.extension_reloaded(client=reloaded)
+        self.history.extension_reloaded(client=reloaded)
         problem = None if reloaded or self._client is None else self._client.problem or None
         return CheckResult(
             extension_changed=True, extension_rebuilt=True, client_reloaded=reloaded, client_problem=problem
@@ -364,7 +366,8 @@ class LocalAuthority:
             return result.replace(refusal=self.refused)
         made = await server.known_failure() or await self._make(server)
         if made.error is not None:
-            return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
+            result = result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
+            return result.replace(server_of_failed_build=bool(made.named) and server.running == UNKNOWN)
         ready = self._new_code_ready = made.digest != server.expected or made.output_replaced  # not if it was undone
         if not ready:
             await server.save()  # the origin of its output may be known only now
@@ -389,7 +392,7 @@ class LocalAuthority:
                 made = await package.make(self._progress.say)
         finally:
             self._building = False
-        self._history.made(role, changed, made)
+        self.history.made(role, changed, made)
         if made.error is not None:
             built = f"{made.named} of the {role.value} {'failed' if made.log_file else 'could not be started'}"
             what = built if made.named else f"The new code of the {role.value} cannot be used"
@@ -420,7 +423,7 @@ class LocalAuthority:
             else:
                 self._server.start_failed(old_runs=result.kept)
         self.last_restart = result
-        self._history.restarted(time.monotonic() - begun, result)
+        self.history.restarted(time.monotonic() - begun, result)
         return result
 
     def _restart_done(self, task: asyncio.Task[RestartResult]) -> None:

@@ -234,7 +234,6 @@ class PackageState:
         return made.replace(output_replaced=await self.output.end_build(made.digest, build))
 
     async def _make(self, tell: Callable[[str], None]) -> BuildResult:
-        begun = time.monotonic()
         await self._refresh()
         inputs = await run_in_thread(self._build_inputs)
         if self._build is None:
@@ -248,7 +247,7 @@ class PackageState:
             if not locked:
                 return BuildResult(await self.disk.digest(), self._locked_text(self._build))
             made = await self._build_newest(tell)
-        return await self._noted(made.replace(seconds=round(time.monotonic() - begun, 3)), inputs)
+        return await self._noted(made, inputs)
 
     async def _noted(self, made: BuildResult, inputs: str) -> BuildResult:
         did_not_run = self._build is not None and bool(self._build.problem)  # what is missing is asked for each time
@@ -317,11 +316,13 @@ class PackageState:
                 return BuildResult(now, build.problem, build.named)
             tell(f"{build.named} runs for the {self.package.role.value}")
             await run_in_thread(partial(self._store.building, self._key))
+            begun = time.monotonic()
             done, error = await self._run(build, now, may_be_cancelled=cancels < self._limits.most_cancels)
             if not done:
                 cancels += 1
                 now = await self.disk.digest()
                 continue
+            seconds = round(time.monotonic() - begun, 3)
             after = await self.disk.digest()
             if after != now:
                 moved.append(self.fingerprint.changed_paths)
@@ -339,7 +340,7 @@ class PackageState:
                         "Correct the build or the command. If the compiler keeps a record of earlier builds "
                         "(.tsbuildinfo), delete it."
                     )
-            return BuildResult(now, error, build.named, log_file=self._log_file)
+            return BuildResult(now, error, build.named, seconds, self._log_file)
 
     def _may_lack_output(self, now: str) -> bool:
         """Whether the output may be missing or from other code, although this content was built."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import os
 import time
+from collections import deque
 
 from ..system.log import log
 from ..system.text import VisibleOutput
@@ -18,6 +19,8 @@ FILE_BYTES = 16 * 1024 * 1024  # some servers print a line for each request, for
 SECOND_BYTES = 2 * 1024 * 1024  # kept of a second, as read plus as written; the rest must cost neither time nor disk
 LAST_BYTES = 64 * 1024  # of what is left out, kept: how a server ended is in its last lines
 READ_BYTES = 64 * 1024  # the size of a pipe
+MOST_ARRIVALS = 1000  # times that are remembered: of output that comes all day, those of the last hours
+ARRIVAL_SECONDS = 0.1  # between two of them
 PAUSE_SECONDS = 0.001  # between two reads of output that is left out; a child can still print 50 MB per second
 
 
@@ -28,6 +31,7 @@ class BoundedOutput(Output):
         self._closed = False
         self._visible = VisibleOutput()
         self._recent = b""  # the last bytes that were written
+        self._arrivals: deque[tuple[int, float]] = deque(maxlen=MOST_ARRIVALS)
         self._second_ends = 0.0
         self._room = 0  # how many bytes can be written in this second
         self._left_out = 0  # how many bytes were left out since the last write
@@ -49,6 +53,11 @@ class BoundedOutput(Output):
     def read(self, start: int, count: int) -> bytes:
         with self._lock:  # a write in between would move the position
             return super().read(start, count)
+
+    def arrivals(self) -> list[tuple[int, float]]:
+        """Positions in the file, and when what follows each of them was written."""
+        with self._lock:
+            return list(self._arrivals)
 
     def wait(self, seconds: float) -> None:
         """Wait until all that the last child printed is written, but not for processes that keep its pipe open."""
@@ -104,6 +113,11 @@ class BoundedOutput(Output):
             if size + len(text) > FILE_BYTES:
                 text = _mark(size - kept - len(self._recent)) + self._recent + text
                 os.ftruncate(self.handle, kept)
+                size = kept
+                self._arrivals.clear()
+            now = time.time()
+            if not self._arrivals or now - self._arrivals[-1][1] >= ARRIVAL_SECONDS:
+                self._arrivals.append((size, now))
             os.write(self.handle, text)
         except OSError as error:
             log.debug(f"{self.path} cannot be written: {error}")

@@ -18,9 +18,10 @@ from ..system.log import log
 from ..workspace.addins import workspace_addins
 from .announcements import Announcements
 from .calls.forwarder import Forwarder
+from .front.client_watch import sends_nothing
 from .reload.watched_code import unknown_code
 from .upstream.configured_command import ConfiguredUpstream
-from .upstream.keeper import Keeper
+from .upstream.keeper import UNKNOWN_CLIENT, Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -86,6 +87,8 @@ class Member:
             first.upstream,
             named=options.upstream_name,
         )
+        if sends_nothing():
+            self.keeper.met(UNKNOWN_CLIENT)
         self.forwarding = Forwarder(self.keeper, state, owner.resource_updated, waits=options.wait_calls)
         self.conversations = self.forwarding.conversations
         self._reloader: Reloader | None = None  # None until hot reload has begun

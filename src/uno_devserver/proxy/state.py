@@ -105,6 +105,7 @@ class UpstreamFacts(Value):
     protocol_version: str | None = None
     transport: str | None = None
     stray_line: str = ""  # the last line on its output that is not an MCP message
+    arrivals: Callable[[], list[tuple[int, float]]] | None = None  # positions in its log file, with times, if known
 
 
 class ProxyFacts(Value):

@@ -6,6 +6,7 @@ import _thread
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from . import proc
@@ -26,16 +27,20 @@ def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *argu
 
 
 class Tasks:
-    """Background tasks, with references that keep them from being garbage-collected before they are done."""
+    """Background tasks, with references that keep them from being garbage-collected before they are done.
+
+    They run in the context in which this object was made, so their lines in the log name the server of its owner.
+    """
 
     def __init__(self) -> None:
+        self._context = copy_context()
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start a task. If `work` awaits other work, pass it a function that makes the coroutine, not the coroutine:
         a task that is cancelled before its first step would never await it.
         """
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(work, context=self._context.copy())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task

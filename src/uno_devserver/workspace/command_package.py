@@ -82,7 +82,7 @@ def package_of(command: Sequence[str], directory: str) -> str:
         raise OutsideRepository(f"the command's script is not in {top}")
     start = start or directory
     inside = [folder for folder in upwards(start) if _is_within(folder, top)]
-    root = next((folder for folder in inside if _is_package(folder)), start)
+    root = next((folder for folder in inside if is_package(folder)), start)
     check_owners((os.path.join(top, ".git"), root, *(os.path.join(root, name) for name in _manifests(root))))
     return root
 
@@ -233,7 +233,8 @@ def _is_installed(part: str) -> bool:
     return part == INSTALLED or (part.startswith(".") and part != ".")
 
 
-def _is_package(folder: str) -> bool:
+def is_package(folder: str) -> bool:
+    """Whether the folder has the manifest of a package."""
     return any(name != PACKAGE_JSON or _describes_package(folder) for name in _manifests(folder))
 
 

@@ -43,6 +43,14 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
     }
 
 
+class ScriptedReloader:
+    def __init__(self, status: dict[str, object] | None) -> None:
+        self._status = status
+
+    def status(self) -> dict[str, object] | None:
+        return self._status
+
+
 @pytest.mark.parametrize(
     ("none", "code", "may_have_run"),
     [
@@ -159,6 +167,25 @@ async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str,
 
     assert ("Each call makes a new attempt" in none.remedy) is asks
     assert (none.remedy == "Solve problem 1. uno_health has the details.") is not asks
+
+
+@pytest.mark.parametrize(
+    ("hot_reload", "told"),
+    [
+        (None, "Each call in 4 s or later makes"),
+        ({}, "Each call in 4 s or later, or after a change of its code, makes"),
+    ],
+)
+async def test_the_pause_between_attempts_does_not_hold_up_new_code(
+    monkeypatch: pytest.MonkeyPatch, hot_reload: dict[str, object] | None, told: str
+) -> None:
+    link, state = ScriptedLink(DEGRADED), state_of()
+    monkeypatch.setattr(link, "retry_due_in", lambda: 3.2)
+    state.follow_reloader(ScriptedReloader(hot_reload))
+
+    none = unavailable(link, state)
+
+    assert told in none.remedy
 
 
 async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:

@@ -185,6 +185,19 @@ def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
     assert notes.build_failed(TALKER, other, "oops", reports=True), "other content, the same words"
 
 
+def test_old_code_is_not_said_to_answer_where_the_failed_build_may_have_written_what_runs() -> None:
+    notes, result = ResultNotes(), FAILED.replace(server_of_failed_build=True)
+
+    first = messages.build_failed(TALKER, "oops", serves=True, of_failed_build=True).text
+    notes.build_failed(TALKER, result, "oops", reports=True)
+    [later], _ = _texts(notes)
+
+    assert "was started after a build that had failed, and runs what that has written" in first
+    assert "has changed" not in first
+    assert "what the failed build has written" in later
+    assert "older code" not in later
+
+
 def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
     notes = ResultNotes()
     notes.restarted(TALKER, RestartResult(False, "It ended.", kept=True))

@@ -14,7 +14,16 @@ import pytest
 
 from support.hosts import is_running
 from support.waiting import wait_for
-from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper, watch_client, watch_ends
+from uno_devserver.proxy.front.client_watch import (
+    CLIENT as CLIENT_VARIABLE,
+)
+from uno_devserver.proxy.front.client_watch import (
+    client_chain,
+    is_wrapper,
+    sends_nothing,
+    watch_client,
+    watch_ends,
+)
 from uno_devserver.system.ancestry import Ancestor
 
 from ..front_process import PATIENCE, command
@@ -275,3 +284,14 @@ def test_whoever_is_above_the_client_may_end(tmp_path: Path, chains: list[Chain]
     chains.append(chain)
 
     assert _watched(chain.proxy) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "silent"), [(str(os.getppid()), True), (str(os.getpid()), False), ("", False)], ids=["own", "above", "no"]
+)
+def test_a_command_of_ours_that_starts_a_proxy_sends_it_nothing(
+    monkeypatch: pytest.MonkeyPatch, named: str, *, silent: bool
+) -> None:
+    monkeypatch.setenv(CLIENT_VARIABLE, named)
+
+    assert sends_nothing() is silent

@@ -182,6 +182,12 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
             )
         },
     ),
+    "a build that failed before the server was started is not told as old code": (
+        CONNECTED.replace(
+            hot_reload={"failing": [BUILD], "packages": [{"role": "server", "sha256": {"running": None}}]}
+        ),
+        {"ReloadFailed": ("The server may run what a failed build wrote: npm run build of its new code failed",)},
+    ),
     "a build that cannot run is told with its reason": (
         CONNECTED.replace(hot_reload={"failing": [NO_NPM]}),
         {"ReloadFailed": ("failed (today): npm is not on the PATH. ",)},
@@ -199,7 +205,10 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     ),
     "a build that fails after a crash": (
         COMMAND.replace(hot_reload={"failing": [NO_NPM | {"role": "server"}]}),
-        {"HostCrashed!": (), "ReloadFailed": ("npm run build of the server failed (today): npm is not on the PATH. ",)},
+        {
+            "HostNotStarted!": ("does not run, and its present code cannot be used.",),
+            "ReloadFailed": ("npm run build of the server failed (today): npm is not on the PATH. ",),
+        },
     ),
     "new code that does not start while the old serves": (
         CONNECTED.replace(hot_reload={"failing": [START]}),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.waiting import until
+from uno_devserver.instances.bounded_output import BoundedOutput
 from uno_devserver.instances.child_process import last_lines
 from uno_devserver.proxy.inspection import log_feed as module
 from uno_devserver.proxy.inspection.log_feed import (
@@ -341,6 +342,32 @@ def test_new_lines_have_the_time_at_which_they_were_read(file: Path) -> None:
     times = [line.at for line in OutputTail().read(str(file))]
 
     assert before <= times[0] == times[1] <= time.time()
+
+
+def test_lines_of_a_server_that_was_started_here_have_the_time_of_their_arrival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, tail, clock = BoundedOutput(str(tmp_path / "server.log")), OutputTail(), [1000.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+
+    def printed(text: str, at: float) -> None:
+        clock[0] = at
+        output.add(text.encode())
+
+    def times() -> list[tuple[str, float]]:
+        return [(line.text, line.at) for line in tail.read(output.path, (), output.arrivals)]
+
+    printed("one\n\ntwo\n", 1000.0)
+    printed("2026-02-03T04:05:06Z three\nfo", 2000.0)
+    first = times()
+    printed("ur\nfive\n", 3000.0)
+    second = times()
+    printed(f"{'x' * 2 * MOST_BYTES}\nsix\n", 4000.0)
+
+    assert first == [("one", 1000.0), ("two", 1000.0), ("three", 2000.0)]
+    assert second == [("four", 2000.0), ("five", 3000.0)]
+    assert times() == [("six", 4000.0)]
+    output.close()
 
 
 def test_a_line_without_an_end_is_not_kept_for_ever(file: Path) -> None:

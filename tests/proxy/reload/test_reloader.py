@@ -246,6 +246,25 @@ async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder
         assert (await world.check()).restart_due
 
 
+async def test_the_history_of_reloads_survives_an_edited_config_and_a_pause(folder: Path) -> None:
+    async with world_in(folder) as world:
+        await world.watch()
+        world.save("2")
+        await world.check()
+        before = world.reloader.status()
+
+        await world.reconfigure('{"enabled": false}')
+        off = world.reloader.status()
+        await world.reconfigure('{"restartDelay": 5}')
+        after = world.reloader.status()
+
+        assert off is None
+        assert before is not None
+        assert after is not None
+        assert (before["checks"], before["lastCheck"]) == (after["checks"], after["lastCheck"])
+        assert after["checks"] == 1
+
+
 async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_an_earlier_proxy_had(
     folder: Path,
 ) -> None:

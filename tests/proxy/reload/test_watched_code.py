@@ -24,7 +24,7 @@ from uno_devserver.proxy.reload.watched_code import (
 )
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace import config as config_module
-from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.config import Config, Strategy, read_config
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import TRUST_VARIABLE, agree, revoke, trust_question
 
@@ -230,6 +230,45 @@ def test_a_config_that_was_agreed_to_says_what_the_code_of_a_typed_command_is(wo
     world.agree()
 
     assert world.subject(*TYPED, watch=True) == world.subject(*TYPED)
+
+
+@pytest.mark.parametrize("servers", [{"servers": {"a": {"root": "../server"}}}, {"mcpServerRoot": "../server"}, {}])
+def test_a_config_above_that_names_other_code_does_not_say_what_the_code_of_a_typed_command_is(
+    world: World, servers: dict[str, object]
+) -> None:
+    package = write(world.root / "notes" / "package.json", '{"name": "notes"}').parent
+    settings = {"strategy": "swap", "include": ["*.txt"], "mcpServerName": "other"}
+
+    def subject(config: dict[str, object], *, watch: bool) -> WatchedCode | str:
+        world.config(json.dumps(config))
+        world.agree()
+        options = ProxyOptions(str(package), command=("node", "index.js"), watch=watch)
+        return find_watched_code(options, None, world.environ)
+
+    alone = subject(servers, watch=True)
+    with_settings = subject({**servers, "hotReload": settings}, watch=True)
+
+    assert isinstance(alone, WatchedCode)
+    assert isinstance(with_settings, WatchedCode)
+    assert [each.root for each in alone.packages] == [str(package)]
+    assert with_settings.packages == alone.packages, "the patterns begin at the root of another package"
+    assert (with_settings.config.hot_reload.strategy, with_settings.config.hot_reload.server_name) == (
+        Strategy.SWAP,
+        None,
+    )
+    if servers:
+        assert "says where the code of the command is" in str(subject(servers, watch=False))
+
+
+def test_a_config_of_several_servers_is_not_about_a_command_that_is_typed_beside_it(world: World) -> None:
+    world.config('{"servers": {"a": {"root": "../server"}}}')
+    world.agree()
+
+    subject = world.subject(*TYPED, watch=True)
+
+    assert isinstance(subject, WatchedCode)
+    assert subject.config == Config()
+    assert "says where the code of the command is" in str(world.subject(*TYPED))
 
 
 def test_what_is_read_at_the_launch_of_a_watched_command_is_the_code_of_its_package(world: World) -> None:

@@ -248,6 +248,25 @@ def test_a_call_of_a_new_server_that_dies_at_once_is_told_once_what_another_call
     assert "the next tool call" not in told
 
 
+def test_code_that_cannot_be_used_is_told_in_place_of_how_the_code_before_it_ended(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "dies")
+    assert state_of(client.call_result("answer")) == "restarting"
+    assert client.call_result("mcpStatus")["isError"]
+    write(server.source, "def broken(:\n")
+    assert state_of(client.call_result("answer")) == "buildFailed"
+
+    told = text_of(client.call_result("answer"))
+    issues = client.health()["issues"]
+
+    for text in (told, json.dumps(issues)):
+        assert "does not run, and its present code cannot be used." in text
+        assert "SyntaxError" in text
+        assert "two cannot begin" not in text
+        assert "again and again" not in text
+
+
 @KINDS
 def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
     proxies: Proxies, kind: type[EditedServer]

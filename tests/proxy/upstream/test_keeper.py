@@ -90,6 +90,15 @@ async def test_a_client_that_never_says_hello_does_not_hold_up_the_connection(tm
     assert await kept.keeper.until_connected(5)
 
 
+async def test_only_the_first_connection_waits_for_a_hello(tmp_path: Path) -> None:
+    kept = await connected(tmp_path, ScriptedRunning(), ScriptedRunning())
+    kept.keeper.limits = SWIFT.replace(hello_seconds=3600.0)
+
+    kept.keeper.renew()
+
+    await until(lambda: kept.keeper.generation == 2)
+
+
 async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
     kept = Kept(tmp_path, ScriptedUpstream(running))

@@ -448,7 +448,8 @@ class CallQueue:
             return
         if output is not None:
             if notes.build_failed(self.name, result, output, reports=trigger is not None) and trigger is not None:
-                note = messages.build_failed(self.name, output, serves=self._serves())
+                of_failed = result.server_of_failed_build
+                note = messages.build_failed(self.name, output, serves=self._serves(), of_failed_build=of_failed)
                 self._answer(trigger, [note, *about_extension])
                 return
         elif result.refusal is not None:

@@ -109,7 +109,8 @@ def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> Unanswer
     reasons, steps = _quoted(issues)
     message = _paragraph(_BROKEN, *(reasons or ["It could not be started."]), _NOT_RUN)
     stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
-    when = f" in {ceil(pause)} s or later" if pause > 0 else ""
+    at_once = ", or after a change of its code," if state.snapshot().hot_reload is not None else ""
+    when = f" in {ceil(pause)} s or later{at_once}" if pause > 0 else ""
     does = "connect to it" if state.facts.is_remote else "start it"
     attempt = f"Each call{when} makes a new attempt to {does}; {HEALTH} shows the outcome."
     attempt = f"{HEALTH} has the details." if stays else attempt

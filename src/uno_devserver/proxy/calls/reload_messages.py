@@ -104,10 +104,14 @@ def queued(name: str) -> ReloadNote:
     return ReloadNote(ReloadState.RESTARTING, f"{capitalised(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
-def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
-    """Make the note that the build or the syntax check failed; `serves`: whether older code answers."""
+def build_failed(name: str, output: str, *, serves: bool, of_failed_build: bool = False) -> ReloadNote:
+    """Make the note that the build or the syntax check failed; `serves`: whether a server answers, with older code
+    unless it was started after a build that had failed.
+    """
     changed, stays = "", "does not run"
-    if serves:
+    if serves and of_failed_build:
+        stays = "was started after a build that had failed, and runs what that has written, or older code"
+    elif serves:
         changed, stays = "has changed, and ", "was not restarted; its old code still answers"
     return ReloadNote(
         ReloadState.BUILD_FAILED,
@@ -120,12 +124,13 @@ def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
 # Notes for the result of a call that was run.
 
 
-def still_not_built(name: str) -> ReloadNote:
-    """Make a note that says "may", because some compilers write their output in spite of errors."""
+def still_not_built(name: str, *, of_failed_build: bool) -> ReloadNote:
+    """Make a note that says "may": some compilers write their output in spite of errors, and the next start runs it."""
+    source = "what the failed build has written, as it was started after it" if of_failed_build else "older code"
     return ReloadNote(
         ReloadState.BUILD_FAILED,
         f"Note: the present code of {name} still cannot be used; fix it, and the next call tries again. "
-        "Until then results may come from older code.",
+        f"Until then results may come from {source}.",
     )
 
 
@@ -260,7 +265,8 @@ class ResultNotes:
 
     def build_failed(self, name: str, result: CheckResult, output: str, *, reports: bool) -> bool:
         """Record a failed build; return whether to report it in full: once per content, and only with `reports`."""
-        self.failure, self.reason = still_not_built(name), output
+        self.failure = still_not_built(name, of_failed_build=result.server_of_failed_build)
+        self.reason = output
         content = result.server_digest or output
         if content == self._reported or not reports:
             return False

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ...system.ancestry import Ancestor
     from .input import ClientInput
 
-CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
+# The variable with the process id of our own command that runs the proxy for its page, and sends it no messages.
+CLIENT = "UNO_DEVSERVER_CLIENT"
 
 NOTICE_SECONDS = 0.15  # the main thread notices the end of its input at once, unless it processes a long line
 
@@ -37,6 +38,11 @@ RUNNER_SCRIPTS = RUNNERS | {"npx-cli", "npm-cli", "pnpm-cli", "tool"}
 # Programs that are a wrapper if they are given a program or script; else they are a terminal.
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "cmd", "powershell", "pwsh"})
 _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
+
+
+def sends_nothing() -> bool:
+    """Whether the client is a command of ours, which started this process and sends no messages."""
+    return os.environ.get(CLIENT) == str(os.getppid())
 
 
 def watch_client(parent: int, end: Callable[[str], None]) -> None:

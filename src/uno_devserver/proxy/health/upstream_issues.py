@@ -152,6 +152,8 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
     if degraded:
         if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
             return None  # that issue is the reason, and is reported by itself
+        if any(_failed_builds(facts)):  # what ended had other code, so its output does not help
+            return fatal("HostNotStarted", f"{what} does not run, and its present code cannot be used.", TRY_AGAIN)
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
         loads = facts.trusted or facts.discovery is None or bool(facts.discovery.addins.found)
@@ -230,11 +232,20 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
         else:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
-            yield _unusable(f"The {failure.get('role')} runs with its old code: {what}", failure)
+            runs = "runs with its old code" if _runs_known_code(facts, failure) else "may run what a failed build wrote"
+            yield _unusable(f"The {failure.get('role')} {runs}: {what}", failure)
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):
         step = REMEDIES["ClientNotReady"] + printed_in(client.get("logFile"))
         yield warning("ClientNotReady", str(client["problem"]), step)
+
+
+def _runs_known_code(facts: ProxyFacts, failure: Mapping[str, object]) -> bool:
+    """Whether it is known which code runs: not if it was started after a build that failed."""
+    packages = facts.hot_reload.get("packages") if facts.hot_reload else None
+    found = packages if isinstance(packages, list) else []
+    role = failure.get("role")
+    return all(package["sha256"]["running"] for package in found if package["role"] == role)
 
 
 def _failed_builds(facts: ProxyFacts) -> Iterator[Issue]:

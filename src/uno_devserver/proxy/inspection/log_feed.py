@@ -13,7 +13,10 @@ import os
 import re
 import stat
 import time
+from bisect import bisect_right
 from collections import deque
+from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...instances.child_process import last_lines
@@ -128,8 +131,12 @@ class OutputTail:
         self._in_traceback = False
         self._last: deque[str] = deque(maxlen=LAST_LINES)  # lines that were read
 
-    def read(self, path: str, last_words: Sequence[str] = ()) -> list[OutputLine]:
-        """The lines since the last read. `last_words`: the last lines of an ended server, if its file may be lost."""
+    def read(
+        self, path: str, last_words: Sequence[str] = (), arrivals: Callable[[], list[tuple[int, float]]] = list
+    ) -> list[OutputLine]:
+        """The lines since the last read. `last_words`: the last lines of an ended server, if its file may be lost.
+        `arrivals`: positions in the file, and when what follows each of them was written.
+        """
         unread: list[OutputLine] = []
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
@@ -150,7 +157,8 @@ class OutputTail:
         self._position += len(data)
         if skipped:
             data = data.partition(b"\n")[2]  # it begins within a line
-        return [*unread, *self._lines(data)]
+        begin = self._position - len(data) - len(self._rest)
+        return [*unread, *self._lines(data, begin, arrivals())]
 
     def _unread(self, last_words: Sequence[str]) -> list[OutputLine]:
         """The last words that were not read before."""
@@ -160,19 +168,24 @@ class OutputTail:
         known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
         return lines[known:]
 
-    def _lines(self, data: bytes) -> list[OutputLine]:
+    def _lines(self, data: bytes, begin: int = 0, arrivals: Sequence[tuple[int, float]] = ()) -> list[OutputLine]:
         *lines, rest = (self._rest + data).split(b"\n")
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], b""
         self._rest = rest
-        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode_output(line)).rstrip())]
-        parts = [_LINE.findall(text)[0] for text in texts]
+        begins = accumulate((len(line) + 1 for line in lines), initial=begin)
+        placed = list(zip(begins, lines, strict=False))[-MOST_LINES:]
+        texts = [(place, text) for place, line in placed if (text := _COLOURS.sub("", decode_output(line)).rstrip())]
+        parts = [_LINE.findall(text)[0] for _, text in texts]
         now = time.time()
         times = [_own_time(stamp, now) for stamp, _, _ in parts]
         at = next((own for own in times if own), now)
         printed = []
-        for (stamp, level, text), own in zip(parts, times, strict=True):
-            at = own or at  # a line without a time has that of the line before
+        for (stamp, level, text), own, (place, _) in zip(parts, times, texts, strict=True):
+            if arrivals:
+                at = arrivals[max(0, bisect_right(arrivals, place, key=itemgetter(0)) - 1)][1]
+            else:
+                at = own or at  # a line without a time has that of the line before
             printed.append(OutputLine(at, self._level_of(stamp, level, text), visible(text)[:LONGEST_LINE]))
         self._last.extend(line.text for line in printed)
         return printed

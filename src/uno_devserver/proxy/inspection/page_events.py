@@ -147,7 +147,8 @@ class PageEvents:
                 upstream, ending = state.facts.upstream, state.facts.last_end
                 if upstream is not None and upstream.log_file is not None:
                     last_words = ending.last_lines if ending is not None and ending is not known else ()
-                    lines = await run_in_thread(partial(tail.read, upstream.log_file, last_words))
+                    arrivals = upstream.arrivals or list
+                    lines = await run_in_thread(partial(tail.read, upstream.log_file, last_words, arrivals))
                     self._log.printed(lines, state.facts.options.server)
                     if upstream.process_id is not None:  # the next server writes to the file now
                         followed[state] = tail, ending

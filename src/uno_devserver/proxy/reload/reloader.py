@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ...hotreload.client_app import ClientApp
     from ...hotreload.control.client import RemoteAuthority
     from ...hotreload.control.server import ControlServer
+    from ...hotreload.history import ReloadHistory
     from ...hotreload.local_authority import LocalAuthority
     from ...hotreload.watched_package import WatchedPackage
     from ...workspace.config import Config
@@ -97,6 +98,7 @@ class Reloader:
         self._planning = asyncio.Lock()
         self._plan: WatchedCode | None = None
         self._own: LocalAuthority | None = None
+        self._history: ReloadHistory | None = None  # of our former authority
         self._remote: RemoteAuthority | None = None
         self._channel: ControlServer | None = None
         self._channel_path: str | None = None
@@ -313,6 +315,7 @@ class Reloader:
             status_changed=self._on_own_status,
             refusal=lambda: self._restart_refusal(plan),
             client=_client_app(plan, state, self._on_own_status),
+            history=self._history,
         )
         await self._report_running_code(own, plan)
         self._channel = ControlServer(self._channel_name, own, plan.packages, self._inspector_url)
@@ -373,6 +376,7 @@ class Reloader:
     async def _close_authority(self) -> None:
         """Close the authority, and run the calls that wait for it."""
         self._close_queue()
+        self._history = self._own.history if self._own is not None else self._history
         parts = (self._channel, self._remote, self._own)
         self._plan = self._channel = self._channel_path = self._remote = self._own = None
         await asyncio.gather(*(part.close() for part in parts if part is not None))

@@ -51,7 +51,8 @@ def find_watched_code(
 ) -> WatchedCode | str:
     """The code to watch, or why there is none, as the end of a sentence.
 
-    Where no agreed config names the code of a typed command, `--watch` is the user's word for that of its package.
+    Where no agreed config names the code of a typed command, `--watch` is the user's word for that of its package. A
+    config of other servers or of another package does not name it; its other settings of hotReload count.
     `workspace`: None if the upstream does not depend on one; then a config near the command names its code.
     `before`: the last result, which is kept while the user has not agreed to what has changed since, and while the
     config cannot be read because it is being written.
@@ -60,9 +61,16 @@ def find_watched_code(
     found = _configured_code(options, workspace, environ, before, untrusted=untrusted and not options.watch)
     if not options.watch or found not in (NO_CONFIG, NOT_TRUSTED):
         return found
+    from ...workspace.config import Config
+
+    package = _typed_package(options)
+    return package if isinstance(package, str) else WatchedCode(package.root, (package,), Config())
+
+
+def _typed_package(options: ProxyOptions) -> WatchedPackage | str:
+    """The package that a typed command belongs to, or why it cannot be watched."""
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.command_package import OutsideRepository, followed_manifests, package_of
-    from ...workspace.config import Config
     from ...workspace.trust import ForeignCode
 
     try:
@@ -74,8 +82,7 @@ def find_watched_code(
     started, node = _started_by(Config(), options.command, options.directory)
     project = _project(root, options.command, options.directory)
     scripts = _patterns_of(root, followed_manifests(options.command, options.directory), root)
-    package = WatchedPackage(Role.SERVER, root, scripts, project=project, started=started, node=node)
-    return WatchedCode(root, (package,), Config())
+    return WatchedPackage(Role.SERVER, root, scripts, project=project, started=started, node=node)
 
 
 def _configured_code(
@@ -95,7 +102,7 @@ def _configured_code(
         if path is None:
             return NO_CONFIG
         folder = os.path.dirname(os.path.dirname(path))
-    from ...workspace.config import read_config
+    from ...workspace.config import Config, read_config
     from ...workspace.trust import is_trusted
 
     trusted = is_trusted(environ, folder)
@@ -107,6 +114,12 @@ def _configured_code(
     if config.connects_only and not options.command:
         return BEHIND_URL
     packages = packages_of(folder, config, typed=options.command, directory=options.directory)
+    if workspace is None and not _names_code_of_command(config, folder, options):
+        package = _typed_package(options) if options.watch else NO_CONFIG
+        if isinstance(package, str) or not any(title.startswith("hotReload.") for title in config.given):
+            return NO_CONFIG
+        settings = config.hot_reload.replace(server_name=None, include=(), exclude=(), watch=())
+        packages, config = (package,), Config(config.path, hot_reload=settings)
     if not packages:
         return NO_CODE if config.name is None else f"{config.section} says by no root or cwd where its code is"
     if not config.hot_reload.enabled:
@@ -114,6 +127,22 @@ def _configured_code(
     if not trusted and not untrusted:
         return NOT_TRUSTED
     return WatchedCode(folder, packages, config.replace(issues=()))
+
+
+def _names_code_of_command(config: Config, folder: str, options: ProxyOptions) -> bool:
+    """Whether the config says what the code of the typed command is: not if it names only other servers."""
+    from ...workspace.command_package import OutsideRepository, is_package, package_of
+    from ...workspace.trust import ForeignCode
+
+    if config.servers and not config.names_server:
+        return False
+    try:
+        own = package_of(options.command, options.directory)
+    except (ForeignCode, OutsideRepository):
+        return True
+    if not is_package(own) or own in map(os.path.realpath, (folder, config.server_folder or folder)):
+        return True
+    return not (config.names_server or options.watch)  # without --watch, the user has agreed to the whole workspace
 
 
 def packages_of(

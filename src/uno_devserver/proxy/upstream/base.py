@@ -16,7 +16,7 @@ from .lifecycle import USUAL_STARTUP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ...instances.host_kind import HostKind
     from ...issues import Issue
@@ -73,6 +73,7 @@ class RunningUpstream:
     endpoint: str | None = None  # None: it uses pipes, and all clients share one conversation
     owned = False  # whether this proxy stops it; a Host that another program launched is not owned
     log_file: str | None = None
+    arrivals: Callable[[], list[tuple[int, float]]] | None = None  # when its output came into that file, if known
     startup_seconds = 0.0  # how long `connect` may wait for its start, besides the handshake
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:

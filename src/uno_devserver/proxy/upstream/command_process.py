@@ -70,7 +70,7 @@ class CommandProcess(RunningUpstream):
     ) -> None:
         """`may_probe`: whether the conversation may begin with `server/discover`."""
         self.process_id = child.pid
-        self.log_file = output.path
+        self.log_file, self.arrivals = output.path, output.arrivals
         self._upstream = upstream
         self._child = child
         self._output = output

@@ -99,6 +99,7 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
+        self._hello_until = self._loop.time() + limits.hello_seconds
         self._published = lifecycle.state
         self._changed = asyncio.Event()  # set, and replaced, when waiting tasks should check their condition
         self._current: SupervisedUpstream | None = None
@@ -451,9 +452,9 @@ class Keeper:
         await running.stop(patient=not self._all_stop.is_set())
 
     async def client_info(self) -> ClientInfo:
-        """The client that is named to the upstream, and whose era is tried first."""
+        """The client that is named to the upstream, and whose era is tried first. Only the first start waits for it."""
         try:
-            async with asyncio.timeout(self.limits.hello_seconds):
+            async with asyncio.timeout_at(self._hello_until):
                 return await shielded(self._client)
         except TimeoutError:
             return UNKNOWN_CLIENT
@@ -551,6 +552,7 @@ class Keeper:
             endpoint=running.endpoint and shown_url(running.endpoint),
             owned=running.owned,
             log_file=running.log_file,
+            arrivals=running.arrivals,
             name=info.get("name"),
             version=info.get("version"),
             protocol_version=server.version if server else None,

@@ -161,7 +161,7 @@ class UrlProcess(RunningUpstream):
         self.endpoint = url
         self._credentials = credentials
         self.process_id = child.pid
-        self.log_file = output.path
+        self.log_file, self.arrivals = output.path, output.arrivals
         self.startup_seconds = limits.ready_seconds
         self._address = UrlUpstream(url, credentials)
         self._child = child
