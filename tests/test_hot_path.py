@@ -74,7 +74,7 @@ def workspace(tmp_path: Path) -> Path:
 def test_discovery_of_addins_imports_nothing_that_it_does_not_need(workspace: Path) -> None:
     imported = _imported_by(workspace, "disco", "--addins-only")
 
-    assert "uno_devserver.discovery.addins" in imported
+    assert "uno_devserver.discovery.addin_search" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
 
 

@@ -19,7 +19,7 @@ from uno_devserver.proxy.upstream.base import Upstream
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.configured_command import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host_launch import HostUpstream
-from uno_devserver.proxy.upstream.url import UrlUpstream
+from uno_devserver.proxy.upstream.url_upstream import UrlUpstream
 from uno_devserver.proxy.workspace.decisions import Transition
 from uno_devserver.workspace.trust import TRUST_VARIABLE
 

@@ -20,10 +20,10 @@ from uno_devserver.inspector.access import page_url
 from uno_devserver.instances.local_http import Loopback, NoHttpAnswer, http_request
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.credentials import FixedHeaders
-from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.proxy.upstream.access_tokens import SignIn, write_sign_in
 from uno_devserver.proxy.upstream.oauth_sign_in import Client, Redirect, SignInProblem, renew_stored, sign_in
-from uno_devserver.proxy.upstream.url import UrlUpstream
+from uno_devserver.proxy.upstream.url_upstream import UrlUpstream
 
 from .victim import NOBODY, Victim, needs_two_users, program
 

@@ -13,7 +13,7 @@ from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_match import Match, matches
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Dialect, Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import Detection, EntrySpec, ServerDefinition, VariantChoice
+from uno_devserver.setup.server_definition import Detection, EntrySpec, ServerDefinition, VariantChoice
 
 URL = "https://mcp.platform.uno/v1"
 APP = ("--mcp-app",)

@@ -17,7 +17,7 @@ from support.waiting import wait_for
 from uno_devserver.setup import client_cli
 from uno_devserver.setup.client_cli import ClientAnswer, ask, ask_all
 from uno_devserver.setup.profiles import ClientCli, Dialect, Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import Detection, EntrySpec, ServerDefinition
+from uno_devserver.setup.server_definition import Detection, EntrySpec, ServerDefinition
 
 APP = ServerDefinition(
     "UnoApp", "stdio", {"stable": EntrySpec("uno-devserver")}, Detection(("^UnoApp$",), ("uno-devserver",))

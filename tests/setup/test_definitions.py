@@ -16,7 +16,7 @@ from uno_devserver.setup.definitions import CLIENTS, SERVERS, Definitions, load,
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_match import matches
 from uno_devserver.setup.profiles import HTTP, STDIO, TRANSPORTS, Dialect, Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import PINNED, PRERELEASE, STABLE
+from uno_devserver.setup.server_definition import PINNED, PRERELEASE, STABLE
 
 ROOT = Path(__file__).parent.parent.parent
 ENDINGS = (".json", ".schema.json")

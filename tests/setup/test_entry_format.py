@@ -5,7 +5,7 @@ from __future__ import annotations
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_format import settings_for, spec_of
 from uno_devserver.setup.profiles import Dialect
-from uno_devserver.setup.servers import EntrySpec
+from uno_devserver.setup.server_definition import EntrySpec
 
 from .made import DNX, MERGED, PLAIN, STABLE, UNO_APP, UNO_DOCS, URL, match_of, stdio
 

@@ -14,7 +14,7 @@ from uno_devserver.setup.entry_format import settings_for
 from uno_devserver.setup.entry_match import index_version, matches
 from uno_devserver.setup.expected_entry import index_problem, up_to_date
 from uno_devserver.setup.profiles import Dialect
-from uno_devserver.setup.servers import Detection, ServerDefinition
+from uno_devserver.setup.server_definition import Detection, ServerDefinition
 
 from .made import CHOICE, DNX, MERGED, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, command, match_of, stdio
 

@@ -11,7 +11,7 @@ from uno_devserver.setup.entry_command import own_command
 from uno_devserver.setup.entry_match import matches
 from uno_devserver.setup.expected_entry import TRUST_VARIABLE, expected, index_problem, renewed, up_to_date
 from uno_devserver.setup.profiles import Dialect
-from uno_devserver.setup.servers import Detection, ServerDefinition
+from uno_devserver.setup.server_definition import Detection, ServerDefinition
 from uno_devserver.workspace import trust
 
 from .made import APP, CHOICE, DNX, MERGED, PLAIN, STABLE, UNO_APP, UNPINNED, URL, chosen, command, match_of, stdio

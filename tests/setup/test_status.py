@@ -12,7 +12,7 @@ from support.files import write
 from support.machine import WINDOWS
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import VariantChoice
+from uno_devserver.setup.server_definition import VariantChoice
 from uno_devserver.setup.status import Registration, RegistrationStatus, in_words, status_of
 
 from .made import CHOICE, DNX, SERVERS, STABLE, URL, chosen, client, here_at, place, stdio

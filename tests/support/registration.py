@@ -19,7 +19,7 @@ from support.files import write
 from support.golden import GOLDEN
 from support.machine import COMMAND, WINDOWS, Machine, Result
 from uno_devserver import __version__
-from uno_devserver.setup.servers import is_release
+from uno_devserver.setup.server_definition import is_release
 
 SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
 

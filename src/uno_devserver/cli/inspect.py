@@ -150,8 +150,8 @@ def _open_pages(proxies: list[Status], port: int | None) -> Iterator[Page]:
             yield open_already
         elif isinstance(channel, str):
             from ..hotreload.authority import AuthorityProblem
-            from ..hotreload.control.client import ask
             from ..hotreload.control.messages import OPEN_INSPECTOR
+            from ..hotreload.control.remote_authority import ask
 
             try:
                 ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)

@@ -14,7 +14,7 @@ from ..system.values import Value
 from ..workspace.global_json import find_global_json, read_global_json
 from ..workspace.resolver import resolve
 from ..workspace.solutions import project_files
-from .addins import HOST_PACKAGE, AddInSearch
+from .addin_search import HOST_PACKAGE, AddInSearch
 from .entry_points import AddInDiscovery
 from .fallback import MSBuild, apply_fallbacks
 from .last_known_good import LastKnownGood
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..system.folders import Folders
     from ..workspace.global_json import GlobalJson
     from ..workspace.resolver import Workspace
-    from .addins import AddInSearchResult
+    from .addin_search import AddInSearchResult
     from .dotnet import DotNet
     from .nuget import PackageFolders
 

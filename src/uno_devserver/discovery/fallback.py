@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .addins import AddInSearchResult
+    from .addin_search import AddInSearchResult
 
 
 # Issues that mean that not everything could be read or decided, so that finding no add-ins is not an answer.

@@ -1,7 +1,7 @@
 """The interface through which calls get the newest code: `Authority`, and the results of its two requests.
 
 For each server one component hashes, builds and restarts: the `LocalAuthority` of the process that owns the server.
-Other processes reach it over the control channel, by `control.client.RemoteAuthority`. Callers limit their waits.
+Other processes reach it over the control channel, by a `RemoteAuthority`. Callers limit their waits.
 """
 
 from __future__ import annotations

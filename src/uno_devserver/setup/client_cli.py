@@ -18,7 +18,7 @@ from .config_file import read_place
 from .expected_entry import expected
 from .plan.changes import Action, Operation
 from .profiles import Use
-from .servers import EntrySpec
+from .server_definition import EntrySpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .paths import Here
     from .profiles import Profile
-    from .servers import ServerDefinition, VariantChoice
+    from .server_definition import ServerDefinition, VariantChoice
 
 SECONDS = 30.0  # clients take one to five seconds; some connect to every server first
 KEEP_BYTES = 1024 * 1024  # a list of servers has a few hundred bytes

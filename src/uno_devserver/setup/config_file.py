@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .edits.document import Document
     from .entry_match import Match
     from .profiles import Place
-    from .servers import ServerDefinition
+    from .server_definition import ServerDefinition
 
 # Some clients store conversations in the same file as the servers, so that it has tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024

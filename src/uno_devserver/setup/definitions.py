@@ -16,7 +16,7 @@ from .client_detection import workspace_signs
 from .config_file import way_out
 from .paths import expand, filled_in, system_name
 from .profiles import HTTP, STDIO, TRANSPORTS, ClientCli, Dialect, Format, Gate, Place, Profile, Scope, Use
-from .servers import Detection, EntrySpec, ServerDefinition
+from .server_definition import Detection, EntrySpec, ServerDefinition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ value of an unexpected type is ignored. Reading never raises.
 from __future__ import annotations
 
 from .profiles import HTTP, STDIO
-from .servers import EntrySpec
+from .server_definition import EntrySpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .edits.document import ServerEntry
     from .entry_match import Match
     from .profiles import Dialect
-    from .servers import ServerDefinition
+    from .server_definition import ServerDefinition
 
 UNKNOWN = "unknown"  # the transport of an entry that has neither a command nor an address
 

@@ -10,7 +10,7 @@ from ..workspace.paths import is_inside, same_place
 from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, option_value, proxied_url
 from .entry_format import spec_of, transport_of
 from .profiles import HTTP, STDIO
-from .servers import LEGACY_HTTP, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
+from .server_definition import LEGACY_HTTP, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .edits.document import ServerEntry
     from .profiles import Dialect
-    from .servers import ServerDefinition
+    from .server_definition import ServerDefinition
 
 # A longer text matches no pattern: patterns may come from a user's file and take quadratic time, and a part of the text
 # could match where the whole does not. A real command has a few hundred characters.

@@ -15,7 +15,7 @@ from .entry_format import launch_settings
 from .entry_match import PATH_RUNNER, divided, has_stale_address, index_version, served_folder, without_dotnet
 from .expected_entry import brought_along, expected, renewed, up_to_date
 from .profiles import HTTP, STDIO, Scope
-from .servers import VariantChoice
+from .server_definition import VariantChoice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

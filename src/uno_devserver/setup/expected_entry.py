@@ -15,7 +15,7 @@ from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, o
 from .entry_format import APPROVAL_KEYS, ENV_KEYS, decides, environments, is_deciding, launch_settings
 from .entry_match import PATH_RUNNER, divided, index_version, runs_our_module, without_dotnet
 from .profiles import HTTP, STDIO, Scope
-from .servers import STABLE, EntrySpec
+from .server_definition import STABLE, EntrySpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .edits.document import ServerEntry
     from .entry_match import Match
     from .profiles import Dialect, Place, Profile
-    from .servers import ServerDefinition, VariantChoice
+    from .server_definition import ServerDefinition, VariantChoice
 
 TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"  # as in workspace/trust.py, which takes longer to import
 AGREES = f"sets {TRUST_VARIABLE}, which agrees in your name that code of the workspace runs"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .config_file import ConfigFile
     from .paths import Here
     from .profiles import Place, Profile
-    from .servers import ServerDefinition, VariantChoice
+    from .server_definition import ServerDefinition, VariantChoice
 
 OWN_PATH = "is not on the PATH that the entry sets"
 IN_FILES = "Registered in multiple config files"

@@ -11,7 +11,7 @@ from typing import Any
 from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
 from uno_devserver.protocol.client.connection import Connection
-from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.protocol.client.http_connect import connect_http
 
 Answer = Callable[[Visitor, Asked], Awaitable[None]]
 

@@ -13,7 +13,7 @@ from support.waiting import until
 from uno_devserver.protocol.client import http_endpoint
 from uno_devserver.protocol.client.connection import AccessDenied
 from uno_devserver.protocol.client.credentials import FixedHeaders, expanded_headers
-from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.protocol.client.http_connect import connect_http
 
 from .http_servers import HandshakeServer, ModernServer, Server, say
 from .pending_calls import RecordedCall, send

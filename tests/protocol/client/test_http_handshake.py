@@ -14,11 +14,11 @@ import pytest
 from support.mcp_peers import HANDSHAKE, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
 from support.waiting import until
-from uno_devserver.protocol.client import change_subscription, http_endpoint, http_handshake
-from uno_devserver.protocol.client.change_subscription import Backoff
+from uno_devserver.protocol.client import backoff, http_endpoint, http_handshake
+from uno_devserver.protocol.client.backoff import Backoff
 from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.client.raw_messages import with_envelope
-from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
@@ -634,7 +634,7 @@ async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
         pauses.append(backoff_next(backoff))
         return 0
 
-    monkeypatch.setattr(change_subscription, "STEADY_SECONDS", 3600.0)  # however slow this machine is
+    monkeypatch.setattr(backoff, "STEADY_SECONDS", 3600.0)  # however slow this machine is
     monkeypatch.setattr(Backoff, "next", shortened)
     server = HandshakeServer(get=get, setLevel=level)
     async with connected(server) as connection:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from support.mcp_peers import MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
 from support.waiting import until
-from uno_devserver.protocol.client import change_subscription
-from uno_devserver.protocol.client.change_subscription import Backoff
+from uno_devserver.protocol.client import backoff
+from uno_devserver.protocol.client.backoff import Backoff
 from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.client.http_modern import ToolMarks, argument_headers, marks_in, routing_headers
-from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.versions import (
     CAPABILITIES_KEY,
@@ -296,7 +296,7 @@ async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_le
         pauses.append(backoff_next(backoff))
         return 0
 
-    monkeypatch.setattr(change_subscription, "STEADY_SECONDS", 3600.0)  # however slow this machine is
+    monkeypatch.setattr(backoff, "STEADY_SECONDS", 3600.0)  # however slow this machine is
     monkeypatch.setattr(Backoff, "next", shortened)
     async with connected(Brief()) as connection:
         await connection.watch(frozenset())

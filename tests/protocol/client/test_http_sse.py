@@ -22,8 +22,8 @@ from support.waiting import until
 from uno_devserver.protocol.client import http_endpoint
 from uno_devserver.protocol.client.connection import AccessDenied, Connection, ConnectionLost, UnusableServer
 from uno_devserver.protocol.client.credentials import FixedHeaders
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.client.http_sse import SseConnection
-from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.http.client_connection import HttpFailure, Reply
 from uno_devserver.protocol.jsonrpc import RpcError
 

@@ -18,7 +18,7 @@ from support.mcp_peers import TestPeer
 from support.proxies import ERAS
 from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost
-from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 

@@ -18,9 +18,9 @@ from support.loop_pipes import pipe_from_loop, pipe_to_loop, read_at_once
 from support.relays import CONNECTED, DEGRADED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
 from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
-from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue

@@ -24,7 +24,7 @@ from support.waiting import until
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control import messages
 from uno_devserver.hotreload.control.channel_name import channel_name
-from uno_devserver.hotreload.control.client import RemoteAuthority
+from uno_devserver.hotreload.control.remote_authority import RemoteAuthority
 from uno_devserver.hotreload.control.server import ControlServer
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning

@@ -23,7 +23,7 @@ from support.packages import app_mcp
 from support.proxies import Proxies
 from support.reloading import SHORT_PAUSES, state_of, text_of
 from support.workspace import WorkspaceBuilder
-from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.service import Params
 from uno_devserver.system.ports import free_port
 

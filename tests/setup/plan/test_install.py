@@ -33,7 +33,7 @@ from uno_devserver.setup.plan.changes import Action, ChangePlan, FileChange, Ope
 from uno_devserver.setup.plan.install import plan_install
 from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
 from uno_devserver.setup.profiles import Format, Profile, Scope, Use
-from uno_devserver.setup.servers import EntrySpec, ServerDefinition, VariantChoice
+from uno_devserver.setup.server_definition import EntrySpec, ServerDefinition, VariantChoice
 from uno_devserver.system.command_lines import quoted_line, quoted_word
 
 PINNED_DNX = EntrySpec("dnx", ("-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"))

@@ -16,7 +16,7 @@ from uno_devserver.setup.plan.install import plan_install
 from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
 from uno_devserver.setup.plan.restore import plan_restore
 from uno_devserver.setup.profiles import Scope
-from uno_devserver.setup.servers import VariantChoice
+from uno_devserver.setup.server_definition import VariantChoice
 
 THEIRS = b'{"theirs": 1}'
 

@@ -16,7 +16,7 @@ from uno_devserver.setup.plan.install import plan_install
 from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
 from uno_devserver.setup.plan.uninstall import NOT_FOUND, plan_uninstall
 from uno_devserver.setup.profiles import Format, Profile, Scope, Use
-from uno_devserver.setup.servers import ServerDefinition
+from uno_devserver.setup.server_definition import ServerDefinition
 
 APP, DOCS = stdio(STABLE), {"url": URL}
 

@@ -9,7 +9,7 @@ import time
 
 from ... import __version__
 from ...setup.entry_command import PROGRAM_NAMES, is_temporary, own_command
-from ...setup.servers import is_release
+from ...setup.server_definition import is_release
 from ...system.command_lines import quoted_line
 from ...system.text import visible
 from ..result import Result, write_out

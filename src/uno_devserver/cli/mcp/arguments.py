@@ -12,7 +12,7 @@ from ...setup.definitions import Definitions, load
 from ...setup.entry_match import PATH_RUNNER, matches, others_in
 from ...setup.paths import here
 from ...setup.profiles import Scope
-from ...setup.servers import (
+from ...setup.server_definition import (
     PINNED,
     PRERELEASE,
     SERVER,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ...setup.paths import Here
     from ...setup.profiles import Place, Profile
-    from ...setup.servers import ServerDefinition
+    from ...setup.server_definition import ServerDefinition
     from ...workspace.resolver import Workspace
     from ..parse import Invocation
 

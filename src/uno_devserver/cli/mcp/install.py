@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
     from ...setup.profiles import Place, Profile
-    from ...setup.servers import VariantChoice
+    from ...setup.server_definition import VariantChoice
     from ..parse import Invocation
     from .arguments import McpArguments
 

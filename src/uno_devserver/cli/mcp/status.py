@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...setup.config_file import Location
     from ...setup.entry_match import Match
     from ...setup.paths import Here
-    from ...setup.servers import EntrySpec, ServerDefinition, VariantChoice
+    from ...setup.server_definition import EntrySpec, ServerDefinition, VariantChoice
     from ...setup.status import ClientStatus, Registration
     from ..parse import Invocation
     from .arguments import McpArguments

@@ -3,7 +3,7 @@
 import { el, fill, unique } from "./dom.js";
 import { parseExactly } from "./exact-json.js";
 import { clock, moment, ms, ticking, when } from "./format.js";
-import { kindOf } from "./state-colours.js";
+import { kindOf } from "./state-kinds.js";
 
 const MOST_ASKED = 200; // characters of the arguments; a line has no room for more
 

@@ -28,7 +28,8 @@ from ..jsonrpc import (
     shown,
 )
 from ..versions import CANCELLED, INITIALIZED, UNSUPPORTED_VERSION
-from .change_subscription import Backoff, WatchedUris, announce_all_lists
+from .backoff import Backoff
+from .change_subscription import WatchedUris, announce_all_lists
 from .connection import AccessDenied, ConnectionLost, ServerDescription, UnusableServer
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut, hear_events, media_type

@@ -39,7 +39,8 @@ from ..versions import (
     encoded_header,
     without_meta,
 )
-from .change_subscription import Backoff, announce_all_lists, listen_params, notifies_changes
+from .backoff import Backoff
+from .change_subscription import announce_all_lists, listen_params, notifies_changes
 from .connection import AccessDenied, ConnectionLost, ServerDescription
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut

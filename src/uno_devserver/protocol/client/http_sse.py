@@ -17,7 +17,8 @@ from ..http.client_connection import HttpFailure
 from ..http.headers import JSON
 from ..http.sse import EVENT_STREAM, EventReader
 from ..jsonrpc import BUSY, INTERNAL_ERROR, RpcError, error_message
-from .change_subscription import Backoff, announce_all_lists
+from .backoff import Backoff
+from .change_subscription import announce_all_lists
 from .connection import HTTP_SSE, AccessDenied, ConnectionLost, UnusableServer
 from .http_endpoint import COMMON_HEADERS, NotMcp, StreamCut, media_type
 from .pipe_lines import DOES_NOT_READ, MAX_WAITING_BYTES, OutgoingLine

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ...hotreload.authority import Authority
     from ...hotreload.client_app import ClientApp
-    from ...hotreload.control.client import RemoteAuthority
+    from ...hotreload.control.remote_authority import RemoteAuthority
     from ...hotreload.control.server import ControlServer
     from ...hotreload.history import ReloadHistory
     from ...hotreload.local_authority import LocalAuthority
@@ -267,7 +267,7 @@ class Reloader:
         if plan.channel is None:
             authority: LocalAuthority | RemoteAuthority = await self._open_own_authority(plan)
         else:
-            from ...hotreload.control.client import RemoteAuthority
+            from ...hotreload.control.remote_authority import RemoteAuthority
 
             authority = self._remote = RemoteAuthority(plan.channel, self._restart_announced, self._restarted)
             self._owners_restarts = 0

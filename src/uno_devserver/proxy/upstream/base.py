@@ -112,7 +112,7 @@ class Upstream:
 def named_upstream(options: ProxyOptions) -> Upstream:
     """The server that the user named on the command line of the proxy."""
     if options.url is not None:
-        from .url import UrlUpstream, credentials_of
+        from .url_upstream import UrlUpstream, credentials_of
 
         return UrlUpstream(options.url, credentials_of(options.url, options.headers or {}))
     from .command_launch import CommandUpstream

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...instances.child_process import Child
     from .command_process import CommandLimits, CommandProcess
     from .launcher import UpstreamObserver
-    from .url import UrlProcess
+    from .url_upstream import UrlProcess
 
 # Shortages that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
@@ -95,7 +95,7 @@ class CommandUpstream(Upstream):
         self._outputs[output] = child
         observer.launching(f"'{shown_command(self.command)}'", child.pid)
         if self._url is not None:
-            from .url import UrlProcess, credentials_of
+            from .url_upstream import UrlProcess, credentials_of
 
             return UrlProcess(self._url, child, output, self.process_limits(), credentials_of(self._url, self._headers))
         from .command_process import CommandProcess  # takes some ms, during which the server starts
@@ -126,7 +126,7 @@ class CommandUpstream(Upstream):
 
     def _check_unused(self, url: str) -> None:
         """Raise StartFailure if something listens at the URL: the calls would reach that, not the server."""
-        from .url import UrlUpstream
+        from .url_upstream import UrlUpstream
 
         if UrlUpstream(url).out_of_reach() is None:
             message = f"Something else listens at {shown_url(url)} already, so the server cannot be started there."

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .base import RunningUpstream
     from .launcher import UpstreamObserver
     from .output_copies import OutputCopies
-    from .url import UrlUpstream
+    from .url_upstream import UrlUpstream
 
 UNNAMED = "The server of the workspace"
 STARTED_WHEN_SAVED = f"{CORRECT_FILE}: when it is saved, the server is started."
@@ -129,7 +129,7 @@ class ConfiguredUpstream(Upstream):
         return process
 
     def _connected_only(self, config: Config) -> UrlUpstream:
-        from .url import UrlUpstream, credentials_of
+        from .url_upstream import UrlUpstream, credentials_of
 
         assert config.server is not None
         assert config.server.url is not None

@@ -18,7 +18,7 @@ from ...instances.launch import MCP_PATH
 from ...instances.local_http import Loopback
 from ...instances.probe import Probe, probe
 from ...instances.registry import RegisteredServer, scan_registry, unregister
-from ...protocol.client.streamable_http import connect_http
+from ...protocol.client.http_connect import connect_http
 from ...system.event_loop import process_exit, run_in_thread, wait_for_event
 from ...system.files import FileProblem
 from ...system.log import log

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..entry_match import Match
     from ..paths import Here
     from ..profiles import Profile
-    from ..servers import EntrySpec, ServerDefinition, VariantChoice
+    from ..server_definition import EntrySpec, ServerDefinition, VariantChoice
     from .launch_spec import LaunchSpec
     from .trial import Trial
 

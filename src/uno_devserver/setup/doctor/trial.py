@@ -18,10 +18,10 @@ from ...instances.child_process import spawn
 from ...instances.probe import HEALTH_TOOL
 from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.client.credentials import FixedHeaders
+from ...protocol.client.http_connect import connect_http
 from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.raw_messages import object_in
 from ...protocol.client.stdio import StdioConnection
-from ...protocol.client.streamable_http import connect_http
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import NEWEST_HANDSHAKE

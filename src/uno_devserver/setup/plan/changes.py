@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..config_file import ConfigFile
     from ..profiles import Place, Scope
-    from ..servers import ServerDefinition
+    from ..server_definition import ServerDefinition
 
     class Edit(Protocol):
         @property

@@ -34,7 +34,7 @@ from ..expected_entry import (
     without_further,
 )
 from ..profiles import STDIO, Format, Scope, Use
-from ..servers import PINNED
+from ..server_definition import PINNED
 from .changes import Action, by_file
 from .request import current_index, left_alone, not_changed
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..config_file import ConfigFile
     from ..entry_match import Match
     from ..paths import Here
-    from ..servers import EntrySpec, ServerDefinition, VariantChoice
+    from ..server_definition import EntrySpec, ServerDefinition, VariantChoice
     from .changes import ChangePlan, FileChange, Operation
     from .request import ChangeRequest, PlannedFiles
 

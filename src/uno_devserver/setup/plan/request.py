@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..edits.document import Document, ServerEntry
     from ..entry_match import Match
     from ..profiles import Place, Profile
-    from ..servers import ServerDefinition
+    from ..server_definition import ServerDefinition
 
 
 class ChangeRequest(Value):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config_file import ConfigFile
     from ..entry_match import Match
     from ..profiles import Place
-    from ..servers import ServerDefinition
+    from ..server_definition import ServerDefinition
     from .changes import ChangePlan, FileChange, Operation
     from .request import ChangeRequest, PlannedFiles
 

@@ -3,7 +3,7 @@
 import { age } from "../ages.js";
 import { badge, el } from "../dom.js";
 import { moment, plural } from "../format.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 import { card, facts } from "./card.js";

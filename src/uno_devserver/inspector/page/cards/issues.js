@@ -1,7 +1,7 @@
 // The issues, the worst first, each with its next step, and why the last server ended.
 
 import { badge, copyButton, el } from "../dom.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { nextStep } from "../remedy.js";
 import { card, facts } from "./card.js";
 

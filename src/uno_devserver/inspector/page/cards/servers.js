@@ -1,7 +1,7 @@
 // The further servers behind the proxy, where there are some: the state of each, its tools, and how often it was replaced.
 
 import { badge, el, table } from "../dom.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { card } from "./card.js";
 
 export const furtherServersCard = () =>

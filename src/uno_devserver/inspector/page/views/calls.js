@@ -2,7 +2,7 @@
 
 import { el, empty, field, fill, tableHead } from "../dom.js";
 import { plural } from "../format.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { CallRow } from "../call-row.js";
 
 const LANES = ["queued", "running", "restarting", "done", "failed", "cancelled"];

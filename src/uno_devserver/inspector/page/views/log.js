@@ -3,8 +3,8 @@
 
 import { copyButton, el, field, fill } from "../dom.js";
 import { clock, moment } from "../format.js";
-import { kindOf } from "../state-colours.js";
-import { createMemory } from "../last-values.js";
+import { kindOf } from "../state-kinds.js";
+import { createMemory } from "../tab-memory.js";
 
 const LEVELS = ["Trace", "Debug", "Information", "Warning", "Error", "Critical"];
 const USUAL_LEVEL = "Information"; // lower levels are for faults of the proxy itself

@@ -4,7 +4,7 @@ import { createCalling } from "../call-panel.js";
 import { createChooser } from "../chooser.js";
 import { el, fill } from "../dom.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last-values.js";
+import { createMemory } from "../tab-memory.js";
 import { renderMessages } from "../results.js";
 import { describeTexts } from "../schema.js";
 

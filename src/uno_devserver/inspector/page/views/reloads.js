@@ -4,7 +4,7 @@ import { age } from "../ages.js";
 import { BY_ANOTHER } from "../cards/hotreload.js";
 import { badge, el, empty, fill } from "../dom.js";
 import { moment, plural, seconds, when } from "../format.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 

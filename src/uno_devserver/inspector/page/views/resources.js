@@ -5,7 +5,7 @@ import { createChooser } from "../chooser.js";
 import { badge, el, fill } from "../dom.js";
 import { bytes } from "../format.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last-values.js";
+import { createMemory } from "../tab-memory.js";
 import { renderResource } from "../results.js";
 import { describeTexts } from "../schema.js";
 import { expand, variablesOf } from "../templates.js";

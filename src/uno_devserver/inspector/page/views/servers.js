@@ -3,7 +3,7 @@
 import { age } from "../ages.js";
 import { badge, el, empty, fill, table } from "../dom.js";
 import { moment } from "../format.js";
-import { kindOf } from "../state-colours.js";
+import { kindOf } from "../state-kinds.js";
 import { pathText } from "../paths.js";
 
 const HOST_KINDS = { dotnet: ".NET", bundled: "Bundled" };

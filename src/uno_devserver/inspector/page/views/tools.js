@@ -4,7 +4,7 @@ import { createCalling } from "../call-panel.js";
 import { createChooser } from "../chooser.js";
 import { badge, el, fill } from "../dom.js";
 import { createClient } from "../mcp.js";
-import { createMemory } from "../last-values.js";
+import { createMemory } from "../tab-memory.js";
 import { callTool, renderNotRun } from "../restart.js";
 import { jsonBlock, renderToolResult } from "../results.js";
 import { describe } from "../schema.js";

@@ -16,7 +16,7 @@ from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.url import UrlLimits, UrlUpstream
+from uno_devserver.proxy.upstream.url_upstream import UrlLimits, UrlUpstream
 from uno_devserver.system.ports import free_port
 
 from .commands import Observer

@@ -10,8 +10,8 @@ from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
 from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.client.http_endpoint import MAX_REDIRECTS, Endpoint
-from uno_devserver.protocol.client.streamable_http import connect_http
 
 from .http_servers import HandshakeServer, ModernServer, Server, answer_to, connected, refuse, say
 

@@ -18,7 +18,7 @@ import pytest
 from support.waiting import until
 from uno_devserver.hotreload.authority import AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
-from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits, ask
+from uno_devserver.hotreload.control.remote_authority import RemoteAuthority, RemoteLimits, ask
 from uno_devserver.system.pipes import pipe_path
 
 from .channels import SECONDS, Opened, StandIn, channel_name, open_channel, open_inspector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from support.virtual_time import virtual
-from uno_devserver.protocol.client.change_subscription import LONGEST_PAUSE_SECONDS, STEADY_SECONDS, Backoff
+from uno_devserver.protocol.client.backoff import LONGEST_PAUSE_SECONDS, STEADY_SECONDS, Backoff
 
 
 async def pauses(backoff: Backoff, attempts: int, seconds: float) -> list[float]:

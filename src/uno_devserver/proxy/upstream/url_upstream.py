@@ -16,7 +16,7 @@ from ...instances.host_kind import HostKind
 from ...issues import fatal
 from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.client.credentials import FixedHeaders
-from ...protocol.client.streamable_http import ANSWER_SECONDS, connect_http
+from ...protocol.client.http_connect import ANSWER_SECONDS, connect_http
 from ...protocol.http.client import named_proxy, split_url
 from ...system.event_loop import process_exit, run_in_thread, shielded, wait_for_event
 from ...system.processes import how_it_ended
