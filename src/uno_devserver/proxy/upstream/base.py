@@ -42,6 +42,7 @@ class Ending(Value):
     exit_code: int | None = None  # negative: the signal that ended it
     last_lines: tuple[str, ...] = ()  # of its output
     other_era_next: bool = False  # it did not answer `server/discover`; the next start begins with `initialize`
+    shut_down: bool = False  # another program has ended it on purpose
 
     @property
     def printed(self) -> str:

@@ -499,7 +499,7 @@ class Keeper:
             self._stop()
             self._loop.call_later(self.limits.find_again_seconds, self.wanted)
             return
-        reason = f"{self.named} has gone: {ending.reason}."
+        reason = f"{self.named} {'was shut down' if ending.shut_down else f'has gone: {ending.reason}'}."
         remote = self.upstream is not None and self.upstream.remote
         self.carry_out(
             self.lifecycle.ended(
@@ -507,6 +507,7 @@ class Keeper:
                 now,
                 reason,
                 consequence="It is looked for again." if remote else STARTED_AGAIN,
+                on_purpose=ending.shut_down,
                 other_era_next=ending.other_era_next,
                 by_its_code=ending.is_by_code,
             )

@@ -230,13 +230,14 @@ class Lifecycle:
         reason: str,
         *,
         consequence: str = STARTED_AGAIN,
+        on_purpose: bool = False,
         other_era_next: bool = False,
         by_its_code: bool = False,
     ) -> tuple[Action, ...]:
         """The upstream ended, or does not answer any more. If it was not connected yet, its start has failed.
 
-        `by_its_code`: it ended itself with an error. New code that does so would do it again, so it gets no other
-        attempt, except one with the other era of MCP, at once.
+        `on_purpose`: another program has ended it, which is no crash. `by_its_code`: it ended itself with an error. New
+        code that does so would do it again, so it gets no other attempt, except one with the other era of MCP, at once.
         """
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
@@ -248,7 +249,7 @@ class Lifecycle:
                 return (Stop(), self._start(now, after=0.0))
             final = fails_always and not other_era_next
             return (Stop(), *self.failed(attempt, now, reason, final=final, other_era_next=other_era_next))
-        if self._answered or now - self._connected_at >= self._limits.stable_seconds:
+        if on_purpose or self._answered or now - self._connected_at >= self._limits.stable_seconds:
             self._crashes = 0
         self._crashes += 1
         if self._crashes > self._limits.crash_cycles:
@@ -256,7 +257,7 @@ class Lifecycle:
         self._startups, self._on_demand = 0, False
         self.restarts += 1
         start = self._start(now, after=self._backoff(self._crashes))
-        return (Stop(), Announce("warning", f"{reason} {consequence}"), start)
+        return (Stop(), Announce("info" if on_purpose else "warning", f"{reason} {consequence}"), start)
 
     # Steps that several events share.
 
