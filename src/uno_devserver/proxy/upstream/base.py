@@ -102,8 +102,8 @@ class Upstream:
         """Start or find the upstream; raises StartFailure. Blocks, so it runs in a thread."""
         raise NotImplementedError
 
-    async def until_other_credentials(self) -> None:
-        """Wait until it has other credentials than those that a remote upstream has refused."""
+    def has_other_credentials(self) -> bool:
+        """Whether it has other credentials than those that a remote upstream has refused."""
         raise NotImplementedError
 
     def renegotiate(self) -> None:

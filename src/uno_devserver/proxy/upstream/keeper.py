@@ -222,6 +222,9 @@ class Keeper:
 
     async def reconsider(self) -> None:
         await self.owner.reconsider()
+        upstream, denied = self.upstream, self.proxy_state.facts.access_denied is not None
+        if upstream is not None and upstream.remote and denied and upstream.has_other_credentials():
+            self.wanted(at_once=True)
 
     def wanted(self, *, at_once: bool = False) -> None:
         if self.upstream is not None:
@@ -323,7 +326,8 @@ class Keeper:
         """Look for a remote upstream again after a pause; if it refused our credentials, when there are others."""
         limits, denied = self.limits, self.proxy_state.facts.access_denied is not None
         if denied:
-            await upstream.until_other_credentials()
+            while not upstream.has_other_credentials():
+                await asyncio.sleep(limits.credential_seconds)
         else:
             growth = 2 ** min(self._looks, 10) if upstream.far else 1
             await asyncio.sleep(min(growth * limits.find_again_seconds, limits.longest_find_seconds))

@@ -52,6 +52,7 @@ class UpstreamLimits(Value):
     retry_seconds: float = 5.0  # between two attempts while Degraded, however often a model repeats its call
     find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start, on this machine
     longest_find_seconds: float = 60.0  # these pauses grow for a server elsewhere, whose owner sees every attempt
+    credential_seconds: float = 0.25  # between two looks whether refused credentials have changed: a small file
     hello_seconds: float = 1.0  # for the client's first message, which shows its era; it has usually come before
     end_seconds: float = 0.3  # a connection breaks a moment before the exit of its process is known, which says more
     stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a working Host needs up to 6 s
