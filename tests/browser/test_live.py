@@ -69,6 +69,16 @@ def test_paths_are_said_as_people_say_them(inspected: Inspected, opened: Opener)
     expect(screen.go("Servers").get_by_text("~/paint-shop").first).to_be_visible()
 
 
+def test_an_edit_is_loaded_and_shown_although_nobody_calls(own: Inspected, opened: Opener) -> None:
+    screen = opened(own, "tools")
+    expect(screen.view("Tools")).to_contain_text("greet")
+
+    own.add_tool("brand_new")
+
+    expect(screen.view("Tools")).to_contain_text("brand_new")
+    expect(screen.go("Reloads")).to_contain_text("brand_new")
+
+
 def test_an_edit_is_seen_as_a_reload_and_its_new_tool_is_there(own: Inspected, opened: Opener) -> None:
     screen = opened(own, "tools")
     screen.page.evaluate("window.same_page = true")

@@ -117,7 +117,9 @@ LEFT_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_a_registry_that_hangs_delays_neither_clients_nor_an_ide_nor_the_end",
             "test_it_is_in_the_registry_while_it_runs",
         ),
-        "hotreload/control/test_remote_authority.py": ("test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs",),
+        "hotreload/control/test_remote_authority.py": (
+            "test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs",
+        ),
         "hotreload/sources/test_go.py": ("test_hostile_build_infos_take_little_time",),
         "instances/test_child_process.py": (
             "test_an_output_that_somebody_empties_goes_on_at_its_beginning",

@@ -1,8 +1,9 @@
 """Give a workspace exactly one Host: use the one that runs, replace it, or launch one.
 
 A start holds a lock of the workspace, so that of two starts at the same moment one launches a Host and the other finds
-it. A Host that runs and answers is used, unless a restart is requested; one that cannot be used is replaced. A new Host
-gets the port of the workspace's last Host, so that addresses stay valid.
+it. A Host that runs and answers is used, unless a restart is requested; one that cannot be used is replaced. Of several
+proxies that want a restart at the same moment, one does it, and the others use the new Host. A new Host gets the port
+of the workspace's last Host, so that addresses stay valid.
 """
 
 from __future__ import annotations
@@ -66,9 +67,14 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
 
 def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
     lock = FileLock(os.path.join(folders.state, "locks", name_for(request.folder) + ".lock"))
+    known = _known_hosts(folders.registry) if request.restart and not request.by_user else None
     waited = _acquire(lock, request, observer)
     try:
         _wait_for_launched(request, folders.registry, observer)
+        if waited and known is not None:
+            now = _registered(request, folders.registry)
+            if now is not None and now.process_id not in known:  # it was launched while this start waited
+                request = request.replace(restart=False)
         scan = prune(folders.registry)
         for problem in scan.problems:
             observer.warned(problem)
@@ -154,6 +160,12 @@ def _wait_for_launched(request: StartRequest, registry: str, observer: StartObse
             said = True
             observer.said(f"Waiting for a Host that was just launched (process {launched[0]}) ...")
         time.sleep(USABLE_STEP_SECONDS)
+
+
+def _known_hosts(registry: str) -> frozenset[int]:
+    """The process ids of all Hosts that run or were launched; one that is launched later reads the code of then."""
+    scan = scan_registry(registry, removing=False)
+    return frozenset([server.process_id for server in scan.running] + [host.process_id for host in scan.launched])
 
 
 def _plan(request: StartRequest, environ: Mapping[str, str], observer: StartObserver) -> LaunchPlan:

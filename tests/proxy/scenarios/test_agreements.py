@@ -14,7 +14,7 @@ from support.files import write
 from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
-from support.reloading import PythonServer, hot, renew, state_of, text_of, wait_ready
+from support.reloading import PythonServer, hot, state_of, text_of, wait_ready
 
 ADDIN = """\
 from uno_devserver.host.addins import AddIn
@@ -64,6 +64,11 @@ def not_trusted(report: dict[str, Any]) -> list[str]:
     return [issue["message"] for issue in report["issues"] if issue["code"] == "WorkspaceNotTrusted"]
 
 
+def serves(client: ProxyClient, tool: str, answer: str) -> None:
+    """Wait until a tool answers so. The proxy loads what was agreed to by itself, or at a call if that comes before."""
+    client.wait(lambda: client.call_result(tool)["content"][0]["text"] == answer, f"one whose {tool} says {answer}")
+
+
 @pytest.mark.parametrize("by_user", [False, True], ids=["by the proxy", "by the user"])
 def test_a_new_addin_waits_for_the_agreement_and_the_agreed_ones_serve(asked: Proxies, *, by_user: bool) -> None:
     # given a Host that serves what the user has agreed to
@@ -99,7 +104,7 @@ def test_a_new_addin_waits_for_the_agreement_and_the_agreed_ones_serve(asked: Pr
 
         # and after the agreement all of it is loaded
         workspace.machine.run("trust")
-        renew(client, "two", "greet")
+        serves(client, "greet", "two")
         assert client.call("second") == "one"
         client.wait_health(lambda report: not report["issues"], "well")
     finally:
@@ -135,11 +140,8 @@ def test_all_sessions_of_a_host_keep_it_while_an_addin_waits(asked: Proxies) -> 
     assert all(WAITS in text_of(result) for result in results)
     assert host_of(guest) == process
     workspace.machine.run("trust")
-    assert state_of(guest.call_result("greet")) == "restarting"
-    wait_ready(guest)
-    assert guest.call("second") == "one"
-    wait_ready(owner)
-    assert owner.call("second") == "one"
+    serves(guest, "second", "one")
+    serves(owner, "second", "one")
 
 
 def test_a_restart_that_waits_for_a_call_does_not_start_what_comes_meanwhile(asked: Proxies) -> None:
@@ -167,7 +169,7 @@ def test_a_restart_that_waits_for_a_call_does_not_start_what_comes_meanwhile(ask
     old = client.call_result("greet")
     assert (old["content"][0]["text"], state_of(old)) == ("one", "notAgreed")
     workspace.machine.run("trust")
-    renew(client, "two", "greet")
+    serves(client, "greet", "two")
     assert client.call("second") == "one"
 
 
@@ -218,27 +220,50 @@ def test_a_global_json_that_appears_lets_the_host_run_until_the_user_agrees(aske
     assert host_of(client) == process
     workspace.machine.run("trust")
     client.wait_health(lambda report: report["hostProcessId"] not in (process, None), "restarted for the workspace")
-    client.wait(lambda: client.call("greet") == "one", "serving again")
+    serves(client, "greet", "one")
 
 
-@pytest.mark.parametrize("late", [True, False], ids=["after the proxy", "before the proxy"])
-def test_an_addin_that_came_after_the_users_host_is_loaded_when_the_user_agrees(asked: Proxies, *, late: bool) -> None:
-    # given a Host of the user, without add-ins
+@pytest.mark.parametrize("by_user", [False, True], ids=["by the proxy", "by the user"])
+@pytest.mark.parametrize("known", [False, True], ids=["at once", "later"])
+def test_an_addin_that_came_after_the_host_is_loaded_when_the_user_agrees(
+    asked: Proxies, *, by_user: bool, known: bool
+) -> None:
+    # given a Host without add-ins
+    machine = asked.machine
+    (machine.workspace / ".devtools" / "addins").mkdir(parents=True)
+    if by_user:
+        machine.run("start")
+    try:
+        client = asked.connected()
+        process = host_of(client)
+
+        # when one is written, and the user agrees to it
+        if known:
+            write(machine.workspace / ".devtools" / "addins" / "greet.py", "")
+            client.wait_health(not_trusted, "aware of the add-in")
+        Greeters(machine)
+
+        # then the proxy has the Host load it before the client asks for anything, and nobody is told to do anything
+        report = client.wait_health(lambda report: report["toolCount"] == 1, "with its tool")
+        assert report["hostProcessId"] != process
+        assert client.heard("notifications/tools/list_changed")
+        assert "greet" in client.tools()
+        assert client.call("greet") == "one"
+        client.wait_health(lambda report: not report["issues"], "well")
+        assert machine.run("health").exit_code == 0
+    finally:
+        machine.run("stop")
+
+
+def test_a_proxy_has_the_users_host_load_the_addin_that_it_lacks(asked: Proxies) -> None:
     machine = asked.machine
     (machine.workspace / ".devtools" / "addins").mkdir(parents=True)
     machine.run("start")
     try:
-        client = asked.connected() if late else None
-
-        # when one is written, and the user agrees to it
         Greeters(machine)
-
-        # then the proxy has the Host load it, and nobody is told to do anything
-        client = client or asked.connected()
-        client.wait(lambda: "greet" in client.tools(), "offering the tool")
-        client.wait(lambda: client.call("greet") == "one", "serving")
-        client.wait_health(lambda report: not report["issues"], "well")
-        assert machine.run("health").exit_code == 0
+        client = asked.connected()
+        client.wait_health(lambda report: report["toolCount"] == 1, "with its tool")
+        assert client.call("greet") == "one"
     finally:
         machine.run("stop")
 

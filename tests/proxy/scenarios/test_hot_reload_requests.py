@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.proxies import Proxies
-from support.reloading import BuiltServer, hot, state_of, text_of
+from support.reloading import BuiltServer, PythonServer, hot, state_of, text_of
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["restart", "swap"])
 
@@ -39,6 +39,27 @@ def test_a_list_has_new_code_built_and_started_and_is_announced(proxies: Proxies
 
     assert "more" in client.tools()
     assert client.call("answer") == "two"
+
+
+@STRATEGIES
+def test_discover_waits_for_new_code_and_lists_its_tools(proxies: Proxies, strategy: str) -> None:
+    server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
+    client = hot(proxies)
+    server.say("two", "tool:more")
+
+    assert '"more"' in text_of(client.call_result("uno_discover_tools"))
+    assert client.call("answer") == "two"
+
+
+def test_discover_says_why_new_code_did_not_start(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "dies")
+
+    found = client.call_result("uno_discover_tools")
+
+    assert found["isError"] is True
+    assert "two cannot begin" in text_of(found)
 
 
 def test_mcp_status_alone_builds_and_starts_a_server_that_was_never_built(proxies: Proxies) -> None:

@@ -171,6 +171,22 @@ def test_a_reload_is_seen_with_what_changed_and_the_tools_that_came(proxies: Pro
     assert last["totalMs"] is not None
 
 
+def test_an_edit_is_built_and_started_without_a_call_while_a_page_is_open(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies, "--inspector", "0")
+    with Page.of(client) as page:
+        server.say("two", "tool:more")
+
+        page.hear("lists", lambda lists: "tools" in lists["changed"])
+        page.hear("health", lambda report: report["proxy"]["hotReload"]["restarts"] == 1)
+
+        server.say("three", "build fails")
+        page.hear("health", lambda report: report["proxy"]["hotReload"]["failing"])
+
+    assert server.journal.builds == 2
+    assert "more" in client.tools()
+
+
 def test_a_build_that_fails_and_its_mending_are_in_the_history(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
     client = hot(proxies, "--inspector", "0")

@@ -15,13 +15,14 @@ import msgspec
 import pytest
 
 from support.bundled import BundledHost
+from support.files import write
 from support.hosts import is_running
 from support.machine import COMMAND
 from support.mcp_peers import MODERN, TestPeer
 from support.odd_servers import odd_server
 from support.packages import app_mcp
 from support.proxies import Proxies
-from support.reloading import SHORT_PAUSES, state_of, text_of
+from support.reloading import SHORT_PAUSES, hot, state_of, text_of
 from support.workspace import WorkspaceBuilder
 from uno_devserver.protocol.client.http_connect import connect_http
 from uno_devserver.protocol.service import Params
@@ -30,6 +31,7 @@ from uno_devserver.system.ports import free_port
 from .conftest import Workbench
 
 HEALED_SECONDS = 2.0  # what is promised to a session whose Host went with its owner
+GREETER = "def register(addin):\n    addin.tool(name='greet', read_only=True)(lambda: '{}')\n"
 BUSY = 10.0  # how much longer it may take where other tests run at the same time
 
 
@@ -179,6 +181,33 @@ def test_a_proxy_behind_a_proxy_is_a_server_like_any_other(proxies: Proxies, ben
     report = client.health()
     assert report["proxy"]["processId"] == client.pid, "its own health, not that of the one behind it"
     assert (report["proxy"]["upstream"]["kind"], report["proxy"]["upstream"]["name"]) == ("command", "uno-devserver")
+
+
+def test_each_edit_restarts_the_users_host_once_and_is_a_crash_to_no_session(proxies: Proxies) -> None:
+    machine = proxies.machine
+    addin = machine.workspace / ".devtools" / "addins" / "greeter.py"
+    write(addin, GREETER.format(0))
+    machine.run("start", "--trust")
+    try:
+        sessions = [hot(proxies) for _ in range(2)]
+        for edit in range(1, 6):
+            # when both call at once after an edit, or one alone
+            write(addin, GREETER.format(edit))
+            before = [len(session.stderr) for session in sessions]
+            calling = sessions if edit % 2 else sessions[:1]
+            begun = [session.begin("tools/call", {"name": "greet", "arguments": {}}) for session in calling]
+            for session, call in zip(calling, begun, strict=True):
+                session.answer(call)
+
+            # then both have the new code, after one restart
+            for session in sessions:
+                session.wait(lambda: session.call_result("greet")["content"][0]["text"] == str(edit), f"edit {edit}")  # noqa: B023
+            said = "".join(session.stderr[at:] for session, at in zip(sessions, before, strict=True))
+            assert said.count("Started a Host") == 1, said
+            assert "has gone" not in said
+            assert "fail:" not in said
+    finally:
+        machine.run("stop")
 
 
 def test_a_crash_behind_two_proxies_is_healed_by_the_one_that_saw_it(proxies: Proxies, bench: Workbench) -> None:

@@ -30,12 +30,11 @@ def test_a_proxy_uses_the_sign_in(proxies: Proxies, machine: Machine, url: str, 
 def test_a_proxy_that_is_refused_names_the_sign_in_and_continues_after_it(
     proxies: Proxies, machine: Machine, url: str
 ) -> None:
-    client = proxies.start("--upstream-url", url)
+    client = proxies.start("--upstream-url", url, "--wait-calls")
     client.initialize()
     told = refused(client)
 
     login(machine, url)
-    client.wait_connected()
 
     assert "uno-devserver login" in told
     assert client.call("greet", name="you") == "Hello, you!"

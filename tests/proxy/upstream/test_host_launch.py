@@ -10,6 +10,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from support.hosts import is_running
 from support.machine import DATA_HOME
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
+from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.launch import (
     RunningHost,
@@ -31,6 +33,7 @@ from uno_devserver.issues import UserError
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.host_launch import HostUpstream, launch_failed, user_error
 from uno_devserver.proxy.upstream.host_process import HostLimits, HostProcess, last_lines_of
+from uno_devserver.system.event_loop import run_in_thread
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.processes import how_it_ended
@@ -256,6 +259,42 @@ async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_
     assert is_running(renewed.process_id), "it does not end with us"
     again = place.start(upstream)
     assert (again.owned, again.process_id) == (False, renewed.process_id)
+
+
+async def test_of_two_that_replace_a_host_at_the_same_moment_one_does_it_and_the_other_uses_the_new_one(
+    place: Place,
+) -> None:
+    request = StartRequest(resolve(str(place.workspace)))
+    users = start(request, place.folders, place.environ, StartObserver())
+    watched = [Watched(), Watched()]
+    upstreams = [place.upstream() for _ in watched]
+    for upstream in upstreams:
+        assert upstream.replace(place.start(upstream)) == ""
+
+    [lock] = (Path(place.folders.state) / "locks").iterdir()
+    holder = FileLock(str(lock))
+    assert holder.acquire(BOUND, lambda _: None)
+    starts = [partial(each.start, observer) for each, observer in zip(upstreams, watched, strict=True)]
+    both = asyncio.gather(*map(run_in_thread, starts))
+    await until(lambda: all("Waiting for another" in str(each.heard) for each in watched))
+    holder.release()
+    new = await asyncio.wait_for(both, BOUND)
+
+    assert new[0].process_id == new[1].process_id != users.process_id
+    assert str([each.heard for each in watched]).count("Stopping the DevServer") == 1
+    os.kill(new[0].process_id, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_host_that_is_nobodys_crashes_unless_another_program_ends_it(place: Place, how: signal.Signals) -> None:
+    request = StartRequest(resolve(str(place.workspace)))
+    users = start(request, place.folders, place.environ, StartObserver())
+    ending = asyncio.ensure_future(place.start().ended())
+    await asyncio.sleep(0)
+
+    os.kill(users.process_id, how)
+
+    assert (await asyncio.wait_for(ending, BOUND)).shut_down is (how is signal.SIGTERM)
 
 
 async def test_a_host_that_a_living_program_has_started_is_not_replaced_and_the_program_is_named(place: Place) -> None:

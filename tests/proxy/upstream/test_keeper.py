@@ -490,16 +490,10 @@ class Denied(ScriptedUpstream):
 
     def __init__(self, *outcomes: ScriptedRunning | StartFailure) -> None:
         super().__init__(*outcomes, remote=True)
-        self.changed = asyncio.Event()
+        self.changed = False
 
-        self.waiting = 0
-
-    async def until_other_credentials(self) -> None:
-        self.waiting += 1
-        try:
-            await self.changed.wait()
-        finally:
-            self.waiting -= 1
+    def has_other_credentials(self) -> bool:
+        return self.changed
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "UpstreamUnauthorized"), (403, "UpstreamForbidden")])
@@ -520,8 +514,7 @@ async def test_refused_credentials_are_not_tried_again_until_they_change_or_a_ca
     kept.keeper.wanted()
     await until(lambda: upstream.starts == 2)
     await kept.until_state("Degraded")
-    await until(lambda: upstream.waiting == 1)
-    upstream.changed.set()
+    upstream.changed = True
 
     await kept.until_state("Connected")
     assert upstream.starts == 3
@@ -535,9 +528,24 @@ async def test_other_credentials_are_tried_at_once_however_late_the_next_attempt
     kept = Kept(tmp_path, upstream, limits=SWIFT.replace(retry_seconds=3600.0))
     await kept.until_state("Degraded")
 
-    upstream.changed.set()
+    upstream.changed = True
 
     await kept.until_state("Connected")
+
+
+async def test_a_call_has_other_credentials_tried_at_once(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(), HostKind.COMMAND)
+    running.refusals = [AccessDenied("The server asks for credentials.", Denial(401, "https://host/mcp"))]
+    upstream = Denied(running)
+    kept = Kept(tmp_path, upstream, limits=SWIFT.replace(retry_seconds=3600.0, credential_seconds=3600.0))
+    await kept.until_state("Degraded")
+    await kept.keeper.reconsider()
+    assert upstream.starts == 1
+
+    upstream.changed = True
+    await kept.keeper.reconsider()
+
+    assert await kept.keeper.until_connected(5)
 
 
 @pytest.mark.parametrize(("status", "state"), [(401, "Degraded"), (403, "Connected")])

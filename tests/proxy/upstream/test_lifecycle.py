@@ -199,6 +199,16 @@ def test_one_that_has_done_its_work_is_started_again_at_once_however_often_it_is
     assert lifecycle.restarts == 50
 
 
+def test_one_that_others_end_on_purpose_is_started_again_at_once_and_that_is_no_warning() -> None:
+    lifecycle = connected()
+    for end in range(20):
+        actions = lifecycle.ended(lifecycle.attempt, end * 0.2, "It was shut down.", on_purpose=True)
+        assert (pauses(actions), announced(actions)) == ([0.0], ["info"])
+        heal(lifecycle, end * 0.2)
+
+    assert state(lifecycle) is STATES.CONNECTED
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_work_that_an_earlier_one_has_done_proves_nothing_of_the_next(late: bool) -> None:
     lifecycle = connected()

@@ -256,10 +256,10 @@ class CallQueue:
     @property
     def is_settled(self) -> bool:
         """Whether the next call would run at once on the code that was checked last."""
-        return not (self._check_task or self._restart_due or self._knows_news)
+        return not (self._check_task or self._restart_due or self.knows_news)
 
     @property
-    def _knows_news(self) -> bool:
+    def knows_news(self) -> bool:
         """Whether a source has changed since the last check, and another check may tell more."""
         return not self.unchecked and self._authority.news() is True
 
@@ -282,7 +282,7 @@ class CallQueue:
             elif not demanded:
                 demanded = True
                 self._begin_check(None, demand)
-            elif self._knows_news:
+            elif self.knows_news:
                 self._begin_check(None)
             else:
                 break

@@ -8,6 +8,7 @@ the upstream sends nothing for it (progress, log messages, questions) for too lo
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...protocol.client.connection import AnswerTooLong, ConnectionLost, UnusableServer
@@ -90,9 +91,7 @@ class Forwarder:
         if problem is not None:
             raise problem
         if queue is not None and request.method in REPEATABLE_METHODS:
-            self._waits(call, FOR_NEWEST_CODE)
-            await queue.current()
-            self._goes_on(call)
+            await self._until_current(call, queue)
         return await self.run_queued(call, request)
 
     async def _await_queue(self, call: Call, request: ForwardedRequest) -> UnansweredRequest | None:
@@ -234,6 +233,23 @@ class Forwarder:
             reporting.cancel()
         if not connected:
             raise unavailable(self.link, self.state)
+        self._goes_on(call)
+
+    async def await_newest_code(self, call: Call, seconds: float) -> None:
+        """Wait until the newest code runs, or will not; raise UnansweredRequest if no upstream runs then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.await_upstream(call, seconds)
+                if self.queue_pending is not None:
+                    await asyncio.wait([self.queue_pending])
+                if self.queue is not None:
+                    await self._until_current(call, self.queue)
+        if self.link.state is not ConnectionState.CONNECTED:
+            raise unavailable(self.link, self.state)
+
+    async def _until_current(self, call: Call, queue: CallQueue) -> None:
+        self._waits(call, FOR_NEWEST_CODE)
+        await queue.current()
         self._goes_on(call)
 
     def _waits_for(self) -> str:

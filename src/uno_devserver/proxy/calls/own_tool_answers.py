@@ -85,15 +85,13 @@ class OwnToolAnswers:
         return _text(msgspec.json.encode(tools).decode())
 
     async def _await_servers(self, call: Call) -> None:
-        """Wait for all servers; raise UnansweredRequest if none of them comes."""
+        """Wait for the newest code of all servers; raise UnansweredRequest if none of them comes."""
         servers, seconds = self._service.servers, self._limits.discover_seconds
-        waits = await asyncio.gather(*(to.await_upstream(call, seconds) for to in servers), return_exceptions=True)
+        waits = await asyncio.gather(*(to.await_newest_code(call, seconds) for to in servers), return_exceptions=True)
         failures = [failure for failure in waits if isinstance(failure, BaseException)]
         other = next((failure for failure in failures if not isinstance(failure, UnansweredRequest)), None)
         if other is not None or (failures and len(failures) == len(servers)):
             raise other or failures[0]
-        for to in servers:
-            to.list_read()
 
     async def _execute(self, call: Call, arguments: Params) -> Result | msgspec.Raw:
         name = arguments.get("toolName")

@@ -28,6 +28,7 @@ from .log_feed import LogFeed, OutputTail
 if TYPE_CHECKING:
     from ...system.folders import Folders
     from ...workspace.resolver import Workspace
+    from ..calls.forwarder import Forwarder
     from ..calls.service import ProxyService
     from ..state import ProxyState
     from ..upstream.base import Ending
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
 SERVERS_SECONDS = 5.0  # between two reads of the machine's other servers
+CODE_SECONDS = 0.5  # an edited file is saved by then, as a rule with those that belong to it
 OUTPUT_SECONDS = 1.0  # between two reads of the server's output
 DISK_SECONDS = 2.0  # a page does not wait longer for a disk that does not answer
 MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may contain other files
@@ -96,6 +98,7 @@ class PageEvents:
         if watched:
             self._tasks.start(self._watch_servers())
             self._tasks.start(self._follow_output())
+            self._tasks.start(self._follow_code())
             return
         self._tasks.cancel()
         self._servers = None
@@ -113,6 +116,18 @@ class PageEvents:
         self._next_health = None
         self._last_health = self._loop.time()
         self.feed.tell("health", self._state.report())
+
+    # Code.
+
+    async def _follow_code(self) -> None:
+        """Have edits run without a call: as when a client reads a list, which is what the page shows."""
+        edited: set[Forwarder] = set()
+        while True:
+            await asyncio.sleep(CODE_SECONDS)
+            before = edited
+            edited = {to for to in self._service.servers if to.queue is not None and to.queue.knows_news}
+            for to in edited & before:
+                to.list_read()
 
     # Servers and output, from disk.
 

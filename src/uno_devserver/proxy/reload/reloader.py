@@ -108,7 +108,8 @@ class Reloader:
         self._refused = False  # whether the user has not agreed to the present config and code
         self._restarting = False  # whether we restart the upstream at this moment
         self._plan_waits = False  # whether the plan has changed while the authority restarts the upstream
-        # Whether to check the code without waiting for a call: the upstream failed since the last check, or lacks code.
+        # Whether to check the code without waiting for a call: the upstream failed since the last check, or may
+        # lack code that is watched only now, because the user has agreed to it.
         self._check_due = keeper.state is DEGRADED
         self._owners_restarts = 0  # how often the owner had restarted the Host when we were last connected
         self._state.follow_reloader(self)
@@ -217,6 +218,8 @@ class Reloader:
                 self._publish_status()
             await self._follow_agreement()
             off = NOT_TRUSTED if self._refused else off
+            if off is None and self._connected and self._state.facts.hot_reload_off not in (None, NOT_YET):
+                self._check_due = True
             if self._options.command and (off != NO_CONFIG or self._next_update is not None):
                 self._cancel_next_update()
                 self._next_update = self._loop.call_later(LIMITS.config_seconds, self.update)

@@ -42,6 +42,7 @@ class Ending(Value):
     exit_code: int | None = None  # negative: the signal that ended it
     last_lines: tuple[str, ...] = ()  # of its output
     other_era_next: bool = False  # it did not answer `server/discover`; the next start begins with `initialize`
+    shut_down: bool = False  # another program has ended it on purpose
 
     @property
     def printed(self) -> str:
@@ -101,8 +102,8 @@ class Upstream:
         """Start or find the upstream; raises StartFailure. Blocks, so it runs in a thread."""
         raise NotImplementedError
 
-    async def until_other_credentials(self) -> None:
-        """Wait until it has other credentials than those that a remote upstream has refused."""
+    def has_other_credentials(self) -> bool:
+        """Whether it has other credentials than those that a remote upstream has refused."""
         raise NotImplementedError
 
     def renegotiate(self) -> None:

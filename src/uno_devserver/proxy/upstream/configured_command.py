@@ -82,9 +82,8 @@ class ConfiguredUpstream(Upstream):
         """Whether its file of variables has other ones than at the last start. Reads the disk."""
         return self.config is not None and file_variables(self.config) != self._variables
 
-    async def until_other_credentials(self) -> None:
-        assert self._address is not None  # it has refused them
-        await self._address.until_other_credentials()
+    def has_other_credentials(self) -> bool:
+        return self._address is not None and self._address.has_other_credentials()
 
     def renegotiate(self) -> None:
         if self._command is not None:

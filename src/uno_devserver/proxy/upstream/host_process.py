@@ -17,7 +17,7 @@ from ...instances.host_program import written_since
 from ...instances.launch import MCP_PATH
 from ...instances.local_http import Loopback
 from ...instances.probe import Probe, probe
-from ...instances.registry import RegisteredServer, scan_registry, unregister
+from ...instances.registry import RegisteredServer, entry_name, scan_registry, unregister
 from ...protocol.client.http_connect import connect_http
 from ...system.event_loop import process_exit, run_in_thread, wait_for_event
 from ...system.files import FileProblem
@@ -120,7 +120,10 @@ class HostProcess(RunningUpstream):
     def _ending(self) -> Ending:
         child = self._found.child
         code = child.exit_code() if child is not None and child.pid == self.process_id else None
-        return Ending(how_it_ended(code), code, last_lines_of(self.log_file, self._log_identity))
+        last_lines = last_lines_of(self.log_file, self._log_identity)
+        # A Host that ends in order leaves the registry first; one that crashes does not.
+        left = not code and not os.path.exists(os.path.join(self._registry, entry_name(self.process_id)))
+        return Ending(how_it_ended(code), code, last_lines, shut_down=left and not self.owned)
 
     def _stop(self, seconds: float) -> None:
         """Unregister it first, so that a program that starts now does not find a Host that is about to stop.

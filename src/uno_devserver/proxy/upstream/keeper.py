@@ -224,6 +224,9 @@ class Keeper:
 
     async def reconsider(self) -> None:
         await self.owner.reconsider()
+        upstream, denied = self.upstream, self.proxy_state.facts.access_denied is not None
+        if upstream is not None and upstream.remote and denied and upstream.has_other_credentials():
+            self.wanted(at_once=True)
 
     def wanted(self, *, at_once: bool = False) -> None:
         if self.upstream is not None:
@@ -325,7 +328,8 @@ class Keeper:
         """Look for a remote upstream again after a pause; if it refused our credentials, when there are others."""
         limits, denied = self.limits, self.proxy_state.facts.access_denied is not None
         if denied:
-            await upstream.until_other_credentials()
+            while not upstream.has_other_credentials():
+                await asyncio.sleep(limits.credential_seconds)
         else:
             growth = 2 ** min(self._looks, 10) if upstream.far else 1
             await asyncio.sleep(min(growth * limits.find_again_seconds, limits.longest_find_seconds))
@@ -501,7 +505,7 @@ class Keeper:
             self._stop()
             self._loop.call_later(self.limits.find_again_seconds, self.wanted)
             return
-        reason = f"{self.named} has gone: {ending.reason}."
+        reason = f"{self.named} {'was shut down' if ending.shut_down else f'has gone: {ending.reason}'}."
         remote = self.upstream is not None and self.upstream.remote
         self.carry_out(
             self.lifecycle.ended(
@@ -509,6 +513,7 @@ class Keeper:
                 now,
                 reason,
                 consequence="It is looked for again." if remote else STARTED_AGAIN,
+                on_purpose=ending.shut_down,
                 other_era_next=ending.other_era_next,
                 by_its_code=ending.is_by_code,
             )

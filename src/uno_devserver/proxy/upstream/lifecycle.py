@@ -52,6 +52,7 @@ class UpstreamLimits(Value):
     retry_seconds: float = 5.0  # between two attempts while Degraded, however often a model repeats its call
     find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start, on this machine
     longest_find_seconds: float = 60.0  # these pauses grow for a server elsewhere, whose owner sees every attempt
+    credential_seconds: float = 0.25  # between two looks whether refused credentials have changed: a small file
     hello_seconds: float = 1.0  # for the client's first message, which shows its era; it has usually come before
     end_seconds: float = 0.3  # a connection breaks a moment before the exit of its process is known, which says more
     stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a working Host needs up to 6 s
@@ -230,13 +231,14 @@ class Lifecycle:
         reason: str,
         *,
         consequence: str = STARTED_AGAIN,
+        on_purpose: bool = False,
         other_era_next: bool = False,
         by_its_code: bool = False,
     ) -> tuple[Action, ...]:
         """The upstream ended, or does not answer any more. If it was not connected yet, its start has failed.
 
-        `by_its_code`: it ended itself with an error. New code that does so would do it again, so it gets no other
-        attempt, except one with the other era of MCP, at once.
+        `on_purpose`: another program has ended it, which is no crash. `by_its_code`: it ended itself with an error. New
+        code that does so would do it again, so it gets no other attempt, except one with the other era of MCP, at once.
         """
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
@@ -248,7 +250,7 @@ class Lifecycle:
                 return (Stop(), self._start(now, after=0.0))
             final = fails_always and not other_era_next
             return (Stop(), *self.failed(attempt, now, reason, final=final, other_era_next=other_era_next))
-        if self._answered or now - self._connected_at >= self._limits.stable_seconds:
+        if on_purpose or self._answered or now - self._connected_at >= self._limits.stable_seconds:
             self._crashes = 0
         self._crashes += 1
         if self._crashes > self._limits.crash_cycles:
@@ -256,7 +258,7 @@ class Lifecycle:
         self._startups, self._on_demand = 0, False
         self.restarts += 1
         start = self._start(now, after=self._backoff(self._crashes))
-        return (Stop(), Announce("warning", f"{reason} {consequence}"), start)
+        return (Stop(), Announce("info" if on_purpose else "warning", f"{reason} {consequence}"), start)
 
     # Steps that several events share.
 

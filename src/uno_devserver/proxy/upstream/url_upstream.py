@@ -42,7 +42,6 @@ REFUSAL_SECONDS = 3.0  # a server may listen before it has an endpoint for MCP, 
 class UrlLimits(Value):
     reach_seconds: float = 5.0  # a remote server takes a few hundred milliseconds; an unused address may never answer
     check_seconds: float = 2.0  # a check costs both sides a packet or two
-    credential_seconds: float = 0.25  # between two looks at refused credentials: a small file, after which users call
     check_failures: int = 2  # failed checks in a row; a restarted server listens again within a second
 
 
@@ -140,10 +139,8 @@ class UrlUpstream(Upstream, RunningUpstream):
     def check_now(self) -> None:
         self._check.set()
 
-    async def until_other_credentials(self) -> None:
-        refused = self._used
-        while self._credentials.headers() == refused:
-            await asyncio.sleep(self._limits.credential_seconds)
+    def has_other_credentials(self) -> bool:
+        return self._credentials.headers() != self._used
 
 
 class UrlProcess(RunningUpstream):
