@@ -90,7 +90,7 @@ class Engine:
         elif name != "slow":
             self.write(answer_line(message.id, {"echo": message.params}))
 
-for name, content in (("startup", FirstStart), ("engine", Engine)):
+for name, content in (("first_start", FirstStart), ("engine", Engine)):
     module = sys.modules[f"uno_devserver.proxy.{name}"] = types.ModuleType(name)
     setattr(module, content.__name__, content)
 if odd == "floods":

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.files import write
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
 from support.reloading import BuiltServer, EditedServer, PythonServer, hot
 from support.waiting import wait_for
+from uno_devserver.cli.init import config_text
 from uno_devserver.system.jsonc import parse
 
 SWAP: dict[str, Any] = {"hotReload": {"strategy": "swap"}, "pipeline": {"concurrency": 16}}
@@ -139,9 +139,9 @@ def test_new_code_that_is_killed_from_outside_is_started_once_more(proxies: Prox
     assert left.read_text("utf-8") == "0"
 
 
-def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    shown = next(block for block in re.findall(r"```jsonc\n(.*?)```", readme, re.DOTALL) if "mcpServerRoot" in block)
+def test_with_the_config_that_init_writes_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
+    write(proxies.machine.root / "package" / "package.json", '{"main": "a.js"}')
+    shown = config_text(str(proxies.machine.root / "package"), None, ())
     config = parse(shown.encode())
     assert isinstance(config, dict)
     server = PythonServer(proxies.machine, **config | {"mcpServerRoot": "../server"})

@@ -71,6 +71,7 @@ def _typed_package(options: ProxyOptions) -> WatchedPackage | str:
     """The package that a typed command belongs to, or why it cannot be watched."""
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.command_package import OutsideRepository, followed_manifests, package_of
+    from ...workspace.config import Config
     from ...workspace.trust import ForeignCode
 
     try:
