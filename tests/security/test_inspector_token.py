@@ -104,6 +104,7 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
     listener.listen()
     threading.Thread(target=serve, args=(listener,)).start()
 print("listening", flush=True)
+threading.Event().wait()  # Python 3.12 starts no threads after the end of the main one
 """
 # Tries each of the words that the page has sent.
 INTRUDER = r"""

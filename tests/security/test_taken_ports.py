@@ -61,6 +61,7 @@ print("spinning", flush=True)
 for listener in [take(address) for address in sys.argv[2:]]:
     threading.Thread(target=serve, args=(listener,)).start()
 print("ready", flush=True)
+threading.Event().wait()  # Python 3.12 starts no threads after the end of the main one
 """
 
 
