@@ -19,7 +19,7 @@ from windows import speed
 from windows.wine import PYTHON, System
 
 ROOT = Path(__file__).parents[2]
-PYTEST = ["-u", "-m", "pytest", "-p", "no:cacheprovider", "-rfE", "--tb=short", "--timeout=120"]
+PYTEST = ["-u", "-m", "pytest", "-p", "no:cacheprovider", "-rfE", "--tb=short", "--timeout=300"]
 WORKERS = ["-n", "3", "--dist", "worksteal"]
 SPEED_ROUNDS = 3
 
