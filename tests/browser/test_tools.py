@@ -28,6 +28,18 @@ def test_a_tool_is_called_once_with_what_was_filled_in_and_its_answer_is_shown(
     assert [call["tool"] for call in inspected.calls()[before:]] == ["greet"]
 
 
+def test_the_tools_of_the_server_come_before_those_of_the_proxy(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    screen.choose("greet")
+
+    headings = screen.page.get_by_role("heading", level=3)
+    links = screen.page.locator("ul.choices a")
+
+    expect(headings.filter(has_text="Of ")).to_have_text(["Of the server", "Of uno-devserver"])
+    names = links.locator(".choice-name").all_inner_texts()
+    assert names.index("greet") < names.index("uno_health")
+
+
 def test_a_form_remembers_what_it_was_sent_with(inspected: Inspected, opened: Opener) -> None:
     screen = opened(inspected)
     expect_outcome(screen.call("greet", name="Ada"), "ok")

@@ -122,6 +122,7 @@ async def test_a_page_hears_first_how_everything_is(tmp_path: Path) -> None:
     assert (snapshot["version"], snapshot["processId"]) == (__version__, os.getpid())
     assert (snapshot["directory"], snapshot["solution"], snapshot["name"]) == (str(tmp_path), None, "The Host")
     assert snapshot["home"] == str(Path.home())
+    assert {"uno_health", "mcpStatus", "mcpRestart"} <= set(snapshot["ownTools"])
     assert snapshot["startedAt"] < snapshot["now"] <= time.time()
     assert snapshot["health"]["proxy"]["state"] == "Initializing"
     assert snapshot["log"][-1]["text"] == "before anybody looked"

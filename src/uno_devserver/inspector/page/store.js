@@ -18,6 +18,7 @@ export class Store {
     directory: "",
     solution: null,
     startedAt: null, // seconds since 1970
+    ownTools: [], // names of tools that the proxy itself may answer
     clockSkewMs: 0, // this clock minus the proxy's
     health: null,
     calls: new Map(), // by id, oldest first
@@ -61,6 +62,7 @@ export class Store {
         directory: data.directory,
         solution: data.solution,
         startedAt: data.startedAt,
+        ownTools: data.ownTools ?? [],
         clockSkewMs: Date.now() - data.now * 1000,
         health: data.health,
         calls: new Map((data.calls ?? []).map((call) => [call.id, call])),

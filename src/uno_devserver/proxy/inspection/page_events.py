@@ -22,6 +22,7 @@ from ...system.folders import folders
 from ...system.log import log
 from ...system.processes import command_line, process_started
 from ..health.status_file import running_proxies
+from ..own_tools import OWN_TOOLS
 from .call_recorder import CallRecorder
 from .log_feed import LogFeed, OutputTail
 
@@ -83,6 +84,7 @@ class PageEvents:
             "name": self._state.facts.upstream_name,
             "now": now,
             "startedAt": process_started(os.getpid()) or now,
+            "ownTools": sorted(OWN_TOOLS),
             "health": self._state.report(),
             "calls": self._calls.documents(),
             "log": self._log.lines(),

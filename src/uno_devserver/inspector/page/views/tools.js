@@ -25,15 +25,23 @@ export function create(context) {
     route: "tools",
     hint: "The server behind the proxy offers none, or has not started yet.",
     context,
-    load: async (options) => (await client.list("tools/list", "tools", options)).map(entryOf),
+    load: async (options) => grouped(await client.list("tools/list", "tools", options), context.store.state.ownTools),
     detail: (entry) => detail(entry.tool, client),
   });
 }
 
-function entryOf(tool) {
+// Those of the proxy come last: who opens the page looks for those of the server.
+function grouped(tools, ownNames) {
+  const own = tools.filter((tool) => ownNames.includes(tool.name));
+  const others = tools.filter((tool) => !ownNames.includes(tool.name));
+  const group = own.length && others.length ? ["Of the server", "Of uno-devserver"] : ["", ""];
+  return [...others.map((tool) => entryOf(tool, group[0])), ...own.map((tool) => entryOf(tool, group[1]))];
+}
+
+function entryOf(tool, group) {
   const title = tool.title ?? tool.annotations?.title ?? "";
   const search = [tool.name, title, tool.description ?? "", ...marksOf(tool).map((mark) => mark.word)].join(" ");
-  return { key: tool.name, name: tool.name, hint: title, search, shape: JSON.stringify(tool), tool };
+  return { key: tool.name, name: tool.name, hint: title, group, search, shape: JSON.stringify(tool), tool };
 }
 
 function detail(tool, client) {
