@@ -21,8 +21,8 @@ from uno_devserver.system.command_lines import quoted_word
 WINDOWS = Here("C:\\ws", "C:\\me", "C:\\a", "C:\\l", {"PATH": "C:\\bin"}, "win32")
 
 
-def foreign(path: str = "/ws/.mcp.json", here: Here = HERE, **settings: Any) -> bool:
-    place = Place(path, Scope.WORKSPACE, Use.WRITE, Format.JSON, ("mcpServers",), Dialect())
+def foreign(path: str = "/ws/.mcp.json", here: Here = HERE, scope: Scope = Scope.WORKSPACE, **settings: Any) -> bool:
+    place = Place(path, scope, Use.WRITE, Format.JSON, ("mcpServers",), Dialect())
     name = "UnoDocs" if "url" in settings else "UnoApp"
     (match,) = matches((ServerEntry(name, settings),), (UNO_APP, UNO_DOCS), Dialect())
     return may_be_foreign(match, place, here)
@@ -106,6 +106,15 @@ def test_whatever_else_a_workspaces_file_says_may_be_somebody_elses(settings: di
 )
 def test_only_files_in_the_workspace_are_asked_about(path: str, here: Here, asked: bool) -> None:
     assert foreign(path, here, command="sh") is asked
+
+
+@pytest.mark.parametrize("workspace", ["/home/me", "/home", "/"])
+def test_the_users_own_files_stay_the_users_where_the_home_folder_is_in_the_workspace(workspace: str) -> None:
+    here = HERE.replace(workspace=workspace)
+
+    assert not foreign("/home/me/.cursor/mcp.json", here, Scope.USER, command="sh")
+    assert foreign("/home/me/.mcp.json", here, Scope.WORKSPACE, command="sh")
+    assert foreign("/ws/mcp.json", HERE, Scope.USER, command="sh"), "a link, or a folder of the client's choice"
 
 
 def commanded(*words: str, here: Here = HERE) -> str:

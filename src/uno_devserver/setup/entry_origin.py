@@ -69,8 +69,12 @@ def why_other(match: Match, here: Here) -> str:
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
-    """Whether an entry is to be started only with the user's consent."""
-    return _is_in_workspace(place.path, here) and not _is_safe(match, place, here)
+    """Whether an entry is to be started only with the user's consent.
+
+    Where the home folder is the workspace, or is below it, the user's own files are nevertheless the user's.
+    """
+    is_users = place.scope is Scope.USER and _is_in_workspace(here.path_rules.join(here.home, "any"), here)
+    return not is_users and _is_in_workspace(place.path, here) and not _is_safe(match, place, here)
 
 
 def _is_in_workspace(path: str, here: Here) -> bool:

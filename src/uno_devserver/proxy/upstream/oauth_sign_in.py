@@ -77,7 +77,7 @@ INITIALIZE = {
     "clientInfo": {"name": "uno-devserver", "version": __version__},
 }
 ENDLESS_TOKEN = "The authorization server names a lifetime of the token that is too long to be counted."  # noqa: S105
-RUN_AGAIN = "Check the URL and the account, then run it again."
+RUN_AGAIN = "Check the URL, the account, and that the server runs; then run it again."
 USE_HEADER = "Give the credentials that it wants with --header of 'mcp start', or mcpServer.headers in the config."
 NO_SIGN_IN = "Use the server without a sign-in. If it is another one that you mean, check the URL."
 CALLBACK = "/callback"
