@@ -77,6 +77,24 @@ def test_a_url_becomes_a_server_that_is_only_connected_to(machine: Machine) -> N
     assert "'uno-devserver login https://mcp.example.com/mcp' signs in" in result.stdout
 
 
+def test_a_key_in_a_url_is_told_and_not_shown(machine: Machine) -> None:
+    result = machine.run("init", "https://mcp.example.com/mcp?key=abc123def456")
+
+    assert (result.exit_code, "abc123def456" in result.stdout) == (0, False)
+    assert "The URL has what may be a key" in result.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names are text there")
+def test_a_name_that_is_no_text_is_refused_and_leaves_nothing(machine: Machine) -> None:
+    by_argument = machine.run("init", "--", os.fsdecode(b"a\xff"))
+    write(machine.workspace / os.fsdecode(b"se\xffrv") / "a.csproj", PROJECT)
+    by_folder = machine.run("init")
+
+    assert (by_argument.exit_code, by_folder.exit_code) == (1, 1)
+    assert "a name that would be in it is no text" in by_argument.stderr
+    assert not (machine.workspace / CONFIG).exists()
+
+
 def test_what_was_written_serves_the_tools_of_the_server(machine: Machine) -> None:
     write(machine.workspace / "server.py", SERVER.read_text("utf-8"))
     done = machine.run("init", "--", sys.executable, "server.py")
@@ -108,7 +126,10 @@ def test_wrong_arguments_write_nothing(machine: Machine) -> None:
     before = snapshot(machine.workspace)
     cases = [
         (("notes",), "uno-devserver init -- notes"),
-        (("ftp://example.com",), "http:// or https://"),
+        (("ftp://example.com",), "is not an HTTP address"),
+        (("https://me:secret@example.com/mcp",), "A user name or password before the host"),
+        (("--", "https://me:secret@example.com/mcp"), "is a URL and no command"),
+        (("http://",), "is not an HTTP address"),
         (("https://example.com/mcp", "--", "node", "a.js"), "Name one of them"),
         (("--", "https://example.com/mcp"), "uno-devserver init https://example.com/mcp"),
         (("--",), "There is no command behind '--'"),
@@ -121,6 +142,7 @@ def test_wrong_arguments_write_nothing(machine: Machine) -> None:
 
         assert result.exit_code in (1, 2)
         assert told in result.stderr
+        assert "secret" not in result.stderr
         assert snapshot(machine.workspace) == before
 
     every(cases, check, lambda case: str(case[0]))

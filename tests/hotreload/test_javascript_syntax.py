@@ -84,3 +84,23 @@ def test_without_node_nothing_is_an_error(tmp_path: Path) -> None:
 
     assert errors(tmp_path)
     assert errors(tmp_path, node=str(tmp_path / "no-node")) == ""
+
+
+def test_what_is_told_of_many_errors_is_bounded(tmp_path: Path) -> None:
+    files = {f"lib/a{number}.js": f"const = {'1 + ' * 5_000}1;\n" for number in range(7)}
+    imports = "".join(f'require("./{name}");\n' for name in files)
+    write_all(tmp_path, {"package.json": COMMONJS, "server.js": imports, **files})
+
+    printed = errors(tmp_path)
+
+    assert printed.count("SyntaxError: ") == 5
+    assert len(printed) < 15_000
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_file_outside_of_the_package_is_not_quoted(tmp_path: Path) -> None:
+    write_all(tmp_path, {"secret/key.js": "const password = ;\n", "ws/package.json": COMMONJS})
+    write_all(tmp_path, {"ws/server.js": 'require("./link.js");\n'})
+    (tmp_path / "ws" / "link.js").symlink_to(tmp_path / "secret" / "key.js")
+
+    assert errors(tmp_path / "ws") == ""

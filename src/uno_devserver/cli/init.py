@@ -18,6 +18,7 @@ from ..workspace.config import Config
 from ..workspace.devtools_folder import CONFIG
 from ..workspace.server_command import command_by_hand, package_folder, server_command
 from .config import findings_in, what_follows
+from .parse import check_url
 from .result import Bullets, Report, Result
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .parse import Invocation
 
 SIGN_IN = "'uno-devserver login {}' signs in, if the server wants that."
+HAS_KEY = "The URL has what may be a key, and is in the file now: do not commit it."
 NEXT = (
     "'uno-devserver inspect' opens a page with its tools; it asks first whether the server may run.",
     "'uno-devserver mcp install <client>' registers it with an AI client, and asks the same.",
@@ -45,7 +47,10 @@ def run(invocation: Invocation) -> Result:
     found = findings_in(folder)
     problems = tuple(f"{message} {step}".strip() for message, step in found.problems)
     data = {"config": path, "problems": [{"message": text, "nextStep": step or None} for text, step in found.problems]}
-    steps = NEXT if url is None else (SIGN_IN.format(shown_url(url)), *NEXT)
+    steps = NEXT
+    if url is not None:
+        shown = shown_url(url)
+        steps = (*(() if shown == url else (HAS_KEY,)), SIGN_IN.format(shown), *NEXT)
     sections = (*what_follows(found), Bullets("Next", () if problems else steps))
     return Result(data, Report(f"Wrote {path}", sections), 1 if problems else 0)
 
@@ -56,10 +61,11 @@ def _url(invocation: Invocation) -> str | None:
         return None
     if invocation.child:
         raise UserError("BadValue", "A URL and a command are given.", "Name one of them.", exit_code=2)
-    if not url.lower().startswith(("http://", "https://")):
+    if "://" not in url:
         line = quoted_line(("uno-devserver", "init", "--", url))
         step = f"Write a URL with http:// or https://, or a command behind '--': {line}"
         raise UserError("BadValue", f"'{url}' is no URL.", step, exit_code=2)
+    check_url(url, "the URL")
     return url
 
 
@@ -89,19 +95,23 @@ def _text(settings: dict[str, object]) -> str:
 
 def _write(folder: str, path: str, text: str) -> None:
     """Create the file with the rights that this user's new files have; raises UserError if it cannot be."""
+    again = "Correct that, then run 'uno-devserver init' again."
     try:
+        data = text.encode()
         os.makedirs(os.path.dirname(path_inside(folder, path)), exist_ok=True)
-        with open(path, "x", encoding="utf-8") as stream:
+        with open(path, "xb") as stream:
             try:
-                stream.write(text)
+                stream.write(data)
                 stream.flush()
-            except OSError:
+            except BaseException:
                 with suppress(OSError):
                     os.unlink(path)
                 raise
+    except UnicodeEncodeError as error:
+        message = f"{path} is not written: a name that would be in it is no text."
+        raise UserError("ConfigNotWritten", message, again) from error
     except PathEscape as problem:
         message, step = f"{path} cannot be written: {problem}.", "Remove the link, or run 'init' where it leads to."
         raise UserError("ConfigNotWritten", message, step) from problem
     except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}."
-        raise UserError("ConfigNotWritten", message, "Correct that, then run 'uno-devserver init' again.") from error
+        raise UserError("ConfigNotWritten", f"{path} cannot be written: {error.strerror}.", again) from error

@@ -313,7 +313,8 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
 
             line = quoted_line(("uno-devserver", *command.words, "--", *arguments))
             next_step = _for_url(command, first) or f"Write a command behind '--': {line}"
-        raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{first}'.", next_step, exit_code=2)
+        shown = _shown_url(first) if "://" in first else first
+        raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{shown}'.", next_step, exit_code=2)
 
 
 def _check_child(command: Command | None, child: list[str], *, given: bool) -> None:
@@ -321,7 +322,7 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
         next_step = "Write it behind '--', or leave '--' out for the server of the workspace."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)
     if command and CHILD in command.arguments and child and (elsewhere := _for_url(command, child[0])):
-        raise UserError("BadValue", f"'{child[0]}' is a URL and no command.", elsewhere, exit_code=2)
+        raise UserError("BadValue", f"'{_shown_url(child[0])}' is a URL and no command.", elsewhere, exit_code=2)
     if command and CHILD not in command.arguments and child and command.unknown is Unknown.REFUSE:
         message = f"'{command.name}' takes no command behind '--', so '{child[0]}' would be ignored."
         raise UserError("UnexpectedArgument", message, _for_typed(command, child), exit_code=2)
@@ -341,6 +342,12 @@ def _for_url(command: Command, word: str) -> str | None:
     if not word.lower().startswith(("http://", "https://")):
         return None
     if command.name in ("config", "init"):
-        return f"Write: uno-devserver init {word}"
+        return f"Write: uno-devserver init {_shown_url(word)}"
     page = "--inspector " if command.name == "inspect" else ""
-    return f"Write: uno-devserver mcp start {page}--upstream-url {word}"
+    return f"Write: uno-devserver mcp start {page}--upstream-url {_shown_url(word)}"
+
+
+def _shown_url(word: str) -> str:
+    from ..system.text import shown_url
+
+    return shown_url(word)

@@ -10,12 +10,13 @@ import os
 import re
 import sys
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..system.files import FileProblem, read_bytes
 from ..system.programs import first_executable, named_program_candidates
 from ..system.run import run
-from ..system.text import decode_output
+from ..system.text import decode_output, shortened_output
 from ..workspace.npm_packages import PACKAGE_JSON, offered_files, read_manifest
 from ..workspace.paths import upwards
 from .sources.typescript.imports import scan
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 4 * 1024 * 1024  # the largest file whose imports are read; code has a few KB
 MAX_SECONDS = 5.0  # for all files of a change; Node needs 0.05 s for each, and what it was not asked of is no error
-KEPT_BYTES = 64 * 1024  # of what Node prints of one file
+KEPT_BYTES = 64 * 1024  # of what Node prints of one file: the line with the error may be long
+SHOWN_ERRORS, SHOWN_CHARACTERS = 5, 2000
 CHECKED = (".js", ".mjs", ".cjs")
 FOLLOWED = (*CHECKED, ".ts", ".mts", ".cts")  # newer versions run TypeScript too
 COMPLETIONS = ("", ".js", "/index.js")  # what Node tries for the name in `require`
@@ -46,17 +48,19 @@ def javascript_errors(
     paths = {os.path.realpath(os.path.join(package.root, name)) for name in names if name.endswith(CHECKED)}
     if program is None or not paths:
         return None
-    paths &= _loaded([package.started[0], *(path for folder in used for path in offered_files(folder))])
     deadline = time.monotonic() + MAX_SECONDS
-    errors = (_error(program, path, environ, deadline - time.monotonic()) for path in sorted(paths))
-    return "\n".join(filter(None, errors)) or None
+    folders = [os.path.realpath(folder) for folder in (package.root, *used)]
+    loaded = _loaded([package.started[0], *(path for folder in used for path in offered_files(folder))], deadline)
+    paths = {path for path in paths & loaded if any(path.startswith(os.path.join(folder, "")) for folder in folders)}
+    errors = (_error(program, path, environ, deadline) for path in sorted(paths))
+    return "\n".join(islice(filter(None, errors), SHOWN_ERRORS)) or None
 
 
-def _loaded(entries: Iterable[str]) -> set[str]:
-    """The real paths of these files, and of those that their relative imports lead to."""
+def _loaded(entries: Iterable[str], deadline: float) -> set[str]:
+    """The real paths of these files, and of those that their relative imports lead to, as far as there is time."""
     found: set[str] = set()
     waiting = list(entries)
-    while waiting:
+    while waiting and time.monotonic() < deadline:
         path = os.path.realpath(waiting.pop())
         if path in found or not path.endswith(FOLLOWED):
             continue
@@ -72,8 +76,10 @@ def _loaded(entries: Iterable[str]) -> set[str]:
     return found
 
 
-def _error(program: str, path: str, environ: Mapping[str, str], seconds: float) -> str:
+def _error(program: str, path: str, environ: Mapping[str, str], deadline: float) -> str:
     """What Node prints of the error in a file; empty if there is none, or if that is not known in time."""
+    if time.monotonic() >= deadline:
+        return ""
     ways: list[tuple[tuple[str, ...], bytes]] = [(("--check", path), b"")]
     try:
         content = read_bytes(path, MAX_BYTES)
@@ -86,13 +92,13 @@ def _error(program: str, path: str, environ: Mapping[str, str], seconds: float) 
             (program, "--no-warnings", *arguments),
             cwd=os.path.dirname(path),
             environ=environ,
-            seconds=seconds,
+            seconds=max(0.0, deadline - time.monotonic()),
             keep_bytes=KEPT_BYTES,
             input_bytes=given,
         )
         printed = decode_output(ran.output)
         if ran.exit_code and "SyntaxError: " in printed:
-            return _STACK.sub("", printed.replace("[stdin]", path)).strip()
+            return shortened_output(_STACK.sub("", printed.replace("[stdin]", path)).strip(), SHOWN_CHARACTERS)
     return ""
 
 
