@@ -467,8 +467,9 @@ def test_on_a_terminal_the_code_is_shown_and_the_user_is_asked(uno_code: Machine
     lines = shown(terminal.end())
 
     question = trust.QUESTION.format("the user has not agreed to it")
-    assert asked == [question, *(f"- {each}" for each in _code(uno_code)), trust.MAY_IT_RUN.rstrip()]
-    assert "Code of this workspace that may run from now on:" in lines
+    code = [f"- {each}" for each in _code(uno_code)]
+    assert asked == [question, *code, trust.REVOKE, trust.MAY_IT_RUN.rstrip()]
+    assert f"{trust.MAY_RUN}:" not in lines, "it was shown already"
     assert _trusts(uno_code)
 
 

@@ -89,8 +89,8 @@ def run(invocation: Invocation) -> Result:
 
 
 def _tell(consent: Consent) -> None:
-    if consent.agreed:
-        log.info(f"{MAY_RUN}: {', '.join(consent.agreed)}. {REVOKE}")
+    if consent.untold:
+        log.info(f"{MAY_RUN}: {', '.join(consent.untold)}. {REVOKE}")
     if consent.refused:
         log.warn(consent.refused)
 

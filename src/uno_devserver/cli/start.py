@@ -71,7 +71,7 @@ def run(invocation: Invocation) -> Result:
         observer.warned(remark)
     consent.keep("start")
     hint = None if missing else _about_edits(running, request, config)
-    result = _result(running, request, hint, observer.warnings, consent.agreed)
+    result = _result(running, request, hint, observer.warnings, consent)
     if running.child is not None and request.parent == os.getpid():
         child = running.child
         return result.replace(afterwards=lambda: _stay_with(child, interrupts, request.ide_channel))
@@ -201,9 +201,9 @@ def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int
 
 
 def _result(
-    running: RunningHost, request: StartRequest, hint: str | None, warnings: list[str], agreed: tuple[str, ...]
+    running: RunningHost, request: StartRequest, hint: str | None, warnings: list[str], consent: Consent
 ) -> Result:
-    """`hint` is a sentence about edits; `agreed` is the code that this start has newly allowed to run."""
+    """`hint` is a sentence about edits."""
     program = running.program
     data: dict[str, object] = {
         "outcome": running.outcome.value,
@@ -220,7 +220,7 @@ def _result(
         "hasMcp": running.has_mcp,
         "logFile": running.log_file,
         "warnings": warnings,
-        "agreedTo": list(agreed),
+        "agreedTo": list(consent.agreed),
     }
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
@@ -232,7 +232,7 @@ def _result(
     sections = (
         Section("", tuple(rows)),
         *((Section(hint, ()),) if hint else ()),
-        *((Bullets(MAY_RUN, agreed), Section(REVOKE, ())) if agreed else ()),
+        *((Bullets(MAY_RUN, consent.untold), Section(REVOKE, ())) if consent.untold else ()),
     )
     return Result(data, Report(_title(running), sections))
 

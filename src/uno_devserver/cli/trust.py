@@ -232,6 +232,12 @@ class Consent(Value):
     given: bool
     asked: TrustQuestion | None = None  # None if there was no question
     code: tuple[str, ...] = ()  # the code in question, as it was shown
+    answered: bool = False  # whether the user has seen the code, in a question on a terminal
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """The code that may run by this answer, if the user has not just been shown it."""
+        return () if self.answered else self.agreed
 
     @property
     def agreed(self) -> tuple[str, ...]:
@@ -292,10 +298,10 @@ def consent_to(directory: str, invocation: Invocation, *, asks: bool = True, run
     code = _shown(asked, commands) if runs or wanted else ()
     if not code:
         return NO_QUESTION
-    given = wanted or (asks and can_ask(invocation) and _is_confirmed(directory, code))
-    if given:
+    answered = not wanted and asks and can_ask(invocation) and _is_confirmed(directory, code)
+    if wanted or answered:
         _check_unchanged(asked)
-    return Consent(given, asked, code)
+    return Consent(wanted or answered, asked, code, answered)
 
 
 def _check_unchanged(asked: TrustQuestion) -> None:
@@ -321,7 +327,7 @@ def can_ask(invocation: Invocation) -> bool:
 def _is_confirmed(directory: str, code: tuple[str, ...]) -> bool:
     """Show the code and why it does not run yet, and ask; only `y` and `yes` agree."""
     question = one_line(QUESTION.format(refusal(folders().state, directory)))
-    return confirmed("\n".join((question, *(f"- {each}" for each in code), MAY_IT_RUN)))
+    return confirmed("\n".join((question, *(f"- {each}" for each in code), REVOKE, MAY_IT_RUN)))
 
 
 def confirmed(question: str) -> bool:

@@ -127,6 +127,17 @@ def test_the_path_runner_writes_a_program_that_exists(clients: Clients) -> None:
     assert not any("PATH" in step for step in result.json["nextSteps"])
 
 
+def test_the_workspace_is_named_where_it_is_that_of_a_folder_above(clients: Clients) -> None:
+    clients.write(".devtools/host.config.jsonc", '{"mcpServer": {"command": "python3"}}')
+    clients.at("sub").mkdir()
+
+    above = clients.machine.run("mcp", "install", "cursor", cwd=clients.at("sub"))
+    here = clients.machine.run("mcp", "install", "cursor")
+
+    assert f"The workspace is {clients.workspace}, to which this folder belongs." in above.stderr
+    assert "The workspace is" not in here.stderr
+
+
 UNRELEASED, RELEASE = "1.2.0.dev0", "1.2.3"
 RUNS_ANYTHING = (
     f"runs whatever has the name uno-devserver on the package index: version {UNRELEASED} of it is not released."

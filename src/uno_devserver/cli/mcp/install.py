@@ -12,6 +12,7 @@ from ...setup.plan.request import ChangeRequest, PlannedFiles
 from ...setup.plan.uninstall import plan_uninstall
 from ...setup.profiles import STDIO, Scope, Use
 from ...system.log import log
+from ...workspace.paths import same_place
 from ..result import Result
 from ..trust import NO_QUESTION, STILL_TRUSTED, can_ask, confirmed, consent_to
 from .arguments import are_built_in, mcp_arguments, shown_path
@@ -62,6 +63,8 @@ def install(invocation: Invocation) -> Result:
     operations += _by_command(commanded, wanted, wanted.variant, options)
     tasks = [_task(wanted, client) for client in clients]
     directory = _served_directory(invocation, wanted, tasks, operations, files)
+    if directory is not None and not same_place(directory, os.path.abspath(wanted.here.workspace)):
+        log.info(f"The workspace is {directory}, to which this folder belongs.")
     try:
         consent = consent_to(directory, invocation, asks=not options.dry_run) if directory is not None else NO_QUESTION
     except KeyboardInterrupt:
@@ -85,7 +88,7 @@ def install(invocation: Invocation) -> Result:
         changed = {one.ide for one in operations if one.action in CHANGED}
         answers = ask_clients(wanted, [client for client in clients if client.id in changed])
         data["verified"] = verified_data(answers)
-    text = change_text(INSTALL, operations, steps, wanted.here, options, answers, consent.agreed)
+    text = change_text(INSTALL, operations, steps, wanted.here, options, answers, consent.untold)
     return Result(data, text, exit_code(operations))
 
 
