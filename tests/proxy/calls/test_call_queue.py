@@ -16,7 +16,7 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.call_queue import CallQueue, RunningCalls
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, UnansweredRequest
-from uno_devserver.proxy.calls.reload_messages import META_KEY
+from uno_devserver.proxy.calls.reload_messages import META_KEY, extension_updated
 from uno_devserver.workspace.config import Strategy
 
 pytestmark = pytest.mark.virtual_time
@@ -1207,3 +1207,20 @@ async def test_a_result_of_a_later_server_does_not_say_that_the_one_before_could
     await finish(call)
 
     assert call.noted is None
+
+
+async def test_a_crash_is_told_by_the_next_result_that_does_not_say_itself_that_the_server_was_lost() -> None:
+    stage = Stage(news=False, concurrency=1)
+    stage.queue.notes.pending.append(extension_updated(client_reloaded=True))  # so that it takes its turn
+    stage.queue._advance()
+    [lost] = await stage.calls(1)
+    stage.generation = 2
+    stage.queue.connected(is_ours=True)
+    lost.ending.set_exception(UnansweredRequest(OUTCOME_UNKNOWN, "The server was lost.", "Look."))
+    await turns()
+
+    runs = await stage.calls(2)
+    await finish(*runs)
+
+    contents = [str(said(run.task.result())["content"]) for run in (lost, *runs)]
+    assert ["in memory is gone" in content for content in contents] == [False, True, False]

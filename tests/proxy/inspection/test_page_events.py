@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from support.files import snapshot
 from support.machine import DATA_HOME
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
+from support.virtual_time import virtual
 from support.waiting import until
 from uno_devserver import __version__
 from uno_devserver.inspector.feed import MAX_WAITING, Feed
@@ -108,6 +110,45 @@ async def world(folder: Path) -> AsyncIterator[World]:
         made.events.close()
         made.events.feed.close()
         made.state.close()
+
+
+# --- code
+
+
+class EditingItself:
+    """The queue of a server that writes one of its sources with each start."""
+
+    def __init__(self) -> None:
+        self.knows_news = True
+        self.started: list[float] = []
+
+    def check_ahead(self) -> None:
+        self.started.append(asyncio.get_running_loop().time())
+
+
+@virtual
+async def test_a_server_that_edits_itself_is_started_ever_more_seldom_until_it_is_called_or_left_alone(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as made:
+        queue, loop = EditingItself(), asyncio.get_running_loop()
+        made.scene.service.forwarding.queue = queue  # type: ignore[assignment]
+        following = asyncio.ensure_future(made.events._follow_code())
+
+        await asyncio.sleep(300.2)
+        pauses = [round(later - start, 1) for start, later in pairwise(queue.started)]
+        assert pauses == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+        made.events._calls.begin("tools/call", "echo", tool_call().session.client, {})
+        await asyncio.sleep(1)
+        assert loop.time() - queue.started[-1] <= 1, "after a call"
+
+        queue.knows_news = False
+        await asyncio.sleep(61)
+        queue.knows_news, edited = True, loop.time()
+        await asyncio.sleep(2)
+        assert len([start for start in queue.started if start > edited]) == 2, "after a quiet minute"
+        following.cancel()
 
 
 # --- the snapshot

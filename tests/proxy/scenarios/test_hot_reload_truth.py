@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import psutil
+
 from support.proxies import Proxies
-from support.reloading import PythonServer, hot, renew, state_of, text_of, wait_ready
+from support.reloading import SHORT_PAUSES, PythonServer, hot, renew, state_of, text_of, wait_ready
 
 
 def test_a_restart_that_the_agent_asks_for_needs_no_edit_and_says_that_memory_was_lost(proxies: Proxies) -> None:
@@ -19,6 +21,30 @@ def test_a_restart_that_the_agent_asks_for_needs_no_edit_and_says_that_memory_wa
     assert "It was restarted; what the old process had in memory is gone." in text_of(told)
     assert server.journal.starts == 2
     assert client.call_result("answer")["content"] == [{"type": "text", "text": "one"}], "it is said once"
+
+
+GONE = "was restarted; what the old process had in memory is gone."
+
+
+def test_memory_lost_by_a_crash_or_a_failed_start_is_told_once(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies, prefix=SHORT_PAUSES)
+    first = client.call_result("answer")
+    pid = int(client.health()["proxy"]["upstream"]["processId"])
+
+    psutil.Process(pid).kill()
+    client.wait_connected(generation=2)
+    crashed, later = client.call_result("answer"), client.call_result("answer")
+    server.say("two", "dies")
+    client.call_result("answer")
+    client.wait_health(lambda report: report["proxy"]["state"] == "Degraded", "without a server")
+    server.say("three")
+    told = [text_of(client.call_result("mcpStatus")), text_of(client.call_result("answer"))]
+
+    assert GONE not in text_of(first)
+    assert GONE in text_of(crashed)
+    assert text_of(later) == "one"
+    assert [GONE in text for text in told] == [True, False], told
 
 
 def test_a_python_server_with_a_syntax_error_is_not_started(proxies: Proxies) -> None:

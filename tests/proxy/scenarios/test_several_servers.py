@@ -168,6 +168,29 @@ def test_new_code_of_one_restarts_it_alone_and_what_is_told_names_it(proxies: Pr
     assert "says by no root or cwd" in after["servers"][0]["hotReloadOff"]
 
 
+@pytest.mark.parametrize("options", [(), ("--wait-calls",)], ids=["told", "waits"])
+def test_a_tool_that_an_edit_has_added_is_called_at_once(
+    proxies: Proxies, machine: Machine, options: tuple[str, ...]
+) -> None:
+    talker = PythonServer(machine)
+    save(machine, servers={"odd": entry(), "talker": {"root": "../server", **talker.command}})
+    client = serving(proxies, "odd", "talker", options=options)
+    client.wait_health(lambda report: report["servers"][1]["hotReload"], "watched")
+
+    talker.say("two", "tool:hurl_item")
+    call = client.begin("tools/call", {"name": "hurl_item", "arguments": {}})
+    if options:
+        assert text_of(client.answer(call)["result"]).startswith("two")
+    else:  # the wait is short: a busy machine may not have started it by then
+        client.answer(call)
+        client.call_result("mcpStatus")
+        assert text_of(client.call_result("hurl_item")).startswith("two")
+    unknown = client.error("tools/call", {"name": "nothing", "arguments": {}})["message"]
+
+    assert "Unknown tool: 'nothing'. No server lists it. mcpStatus waits for new code" in unknown
+    assert [server["reloads"] for server in client.health()["servers"]] == [0, 1]
+
+
 def test_the_page_of_a_proxy_with_further_servers_alone_is_opened_by_inspect(
     proxies: Proxies, machine: Machine
 ) -> None:

@@ -16,13 +16,13 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
-from ...hotreload.authority import Demand
+from ...hotreload.authority import Demand, RestartResult
 from ...protocol.jsonrpc import RpcError
 from ...system.event_loop import Tasks
 from ...workspace.config import Strategy
 from ..lists.tool_changes import still_gone
 from . import reload_messages as messages
-from .failure_answers import UnansweredRequest
+from .failure_answers import OUTCOME_UNKNOWN, UnansweredRequest
 from .forwarder import QUEUE_STEP, Progress
 from .reload_messages import ReloadNote, ReloadState, ResultNotes, not_run
 from .reload_query import ReloadQuery
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...hotreload.authority import Authority, CheckResult, RestartResult
+    from ...hotreload.authority import Authority, CheckResult
     from ...protocol.service import Call, Result
     from ..inspection.call_recorder import CallRecorder
     from ..lists.merge import Entries
@@ -120,7 +120,8 @@ class CallQueue:
         self.notes = ResultNotes()
         self._waits_for = _FOR_ITS_TURN  # why calls wait, for the inspector page and progress messages
         self._reminder: asyncio.TimerHandle | None = None
-        self._before: tuple[bool, Entries] = (False, ())  # whether a server answered before the restart, and its tools
+        self._before: Entries = ()  # the tools of the server before the restart
+        self._known = generation()  # that of the last server that has answered
         self.replaced = 0  # how often a new server has taken over
         self._gone: dict[str, str | None] = {}  # the tools that reloads have removed, and their probable new names
         self._is_ordinary = True  # whether no restart, check or note is due; set by `_advance`
@@ -146,7 +147,7 @@ class CallQueue:
 
     async def run(self, call: Call, execute: Execute, tool: str = "") -> Result | msgspec.Raw:
         """Run `execute` when it is the call's turn and return its result; or return the answer that it was not run."""
-        running = self.enter(tool)
+        running = self.enter(tool) if self._serves() else None  # the next server may have lost the memory
         if running is not None:
             try:
                 return await execute(running)
@@ -213,6 +214,13 @@ class CallQueue:
     def hold(self) -> None:
         """Hold new calls from now on, because the new server runs, but its start is not complete."""
         self._holds_calls = True
+
+    def connected(self, *, is_ours: bool) -> None:
+        """Record that a server answers which no restart has started; if it is ours, the one before it has ended."""
+        known, self._known = self._known, self._generation()
+        if is_ours and 0 < known < self._known:
+            self.notes.restarted(self.name, RestartResult(True), lost_memory=True)
+            self._advance()
 
     def resume(self, outcome: RestartResult | None = None) -> None:
         """End the pause, because the server answers again, or will not start.
@@ -328,14 +336,14 @@ class CallQueue:
 
     async def _execute(self, waiting: WaitingCall, execute: Execute) -> Result | msgspec.Raw:
         assert waiting.running is not None
-        run, tells_failed_start = True, False
+        run, tells_failed_start, tells_loss = True, False, False
         try:
             result = await execute(waiting.running)
         except UnansweredRequest as failure:
             if not any(note.text for note in (*waiting.notes, *self.notes.pending)):
                 raise
             result, run = failure.answer("tools/call"), failure.may_have_run
-            tells_failed_start = failure.has_reasons
+            tells_failed_start, tells_loss = failure.has_reasons, failure.code == OUTCOME_UNKNOWN
         except RpcError as error:
             gone = next((note.text for note in waiting.notes if note.state is ReloadState.TOOL_GONE), None)
             if gone is None:
@@ -345,7 +353,9 @@ class CallQueue:
             waiting.running.leave()
         if run and waiting.unchecked == self._generation():  # a later server was started with the code on disk
             waiting.notes.append(messages.unchecked(self.name))
-        noted = self.notes.attach(result, waiting.notes, run=run, tells_failed_start=tells_failed_start)
+        noted = self.notes.attach(
+            result, waiting.notes, run=run, tells_failed_start=tells_failed_start, tells_loss=tells_loss
+        )
         self._advance()
         return noted
 
@@ -490,7 +500,7 @@ class CallQueue:
     def _begin_restart(self, *, hold: bool) -> None:
         """Hold all waiting calls, or answer that the server restarts."""
         self._holds_calls = hold
-        self._before = self._serves(), self._tools()
+        self._before = self._tools()
         self._waits_for = f"Waiting for the new code of {self.name}."
         if hold:
             for waiting in self._queue:
@@ -510,12 +520,12 @@ class CallQueue:
         self._advance()
 
     def _server_replaced(self, outcome: RestartResult) -> None:
-        served, tools = self._before
-        self.notes.restarted(self.name, outcome, swapped=self._swaps, lost_memory=served)
+        self.notes.restarted(self.name, outcome, swapped=self._swaps, lost_memory=self._known > 0)
         if outcome.ok:
+            self._known = self._generation()
             self.replaced += 1
             self._running = RunningCalls(self._advance)  # nothing waits for the calls of the old server any more
-            self._gone = still_gone(self._gone, tools, self._tools())
+            self._gone = still_gone(self._gone, self._before, self._tools())
             for waiting in self._queue:
                 waiting.notes.append(ReloadNote(ReloadState.SWAPPED if self._swaps else ReloadState.RELOADED))
 

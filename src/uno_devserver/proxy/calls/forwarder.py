@@ -240,12 +240,23 @@ class Forwarder:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.await_upstream(call, seconds)
-                if self.queue_pending is not None:
-                    await asyncio.wait([self.queue_pending])
-                if self.queue is not None:
-                    await self._until_current(call, self.queue)
+                self._waits(call, FOR_NEWEST_CODE)
+                await self.newest_code()
+                self._goes_on(call)
         if self.link.state is not ConnectionState.CONNECTED:
             raise unavailable(self.link, self.state)
+
+    @property
+    def may_reload(self) -> bool:
+        """Whether its code is reloaded, or that is not known yet."""
+        return self.queue is not None or self.queue_pending is not None
+
+    async def newest_code(self) -> None:
+        """Have changed code built and run, and wait until the newest code runs, or will not."""
+        if self.queue_pending is not None:
+            await asyncio.wait([self.queue_pending])
+        if self.queue is not None:
+            await self.queue.current()
 
     async def _until_current(self, call: Call, queue: CallQueue) -> None:
         self._waits(call, FOR_NEWEST_CODE)

@@ -285,7 +285,7 @@ class ResultNotes:
         self.pending = [note for note in self.pending if note.state not in reloads]
 
     def restarted(self, name: str, outcome: RestartResult, *, swapped: bool = False, lost_memory: bool = False) -> None:
-        """Record the outcome of a restart; `lost_memory`: whether the process that it has replaced had answered."""
+        """Record the outcome of a restart; `lost_memory`: whether an earlier process had answered."""
         self._drop_failed_start()
         self.restart_begins()
         if outcome.refusal:
@@ -326,22 +326,29 @@ class ResultNotes:
         return []
 
     def attach(
-        self, result: Result | msgspec.Raw, own: list[ReloadNote], *, run: bool, tells_failed_start: bool = False
+        self,
+        result: Result | msgspec.Raw,
+        own: list[ReloadNote],
+        *,
+        run: bool,
+        tells_failed_start: bool = False,
+        tells_loss: bool = False,
     ) -> Result | msgspec.Raw:
         """Add the call's own notes and the pending ones to the result; return it unchanged if it has no room for them.
 
         `tells_failed_start`: the result already says why no server answers, so the notes do not repeat it.
+        `tells_loss`: it says that the server was lost, so the next one says that its memory is gone.
         """
+        later = [note for note in self.pending if tells_loss and note.remark]
+        self.pending = [note for note in self.pending if note not in later]
         if tells_failed_start:
             failed = ReloadState.FAILED
             self.pending = [note.replace(text="") if note.state is failed else note for note in self.pending]
         in_full = {note.state for note in self.pending}
         notes = [*(note for note in own if note.state not in in_full), *self.pending]
         noted = with_notes(result, notes, run=run) if notes else None
-        if noted is None:
-            return result
-        self.pending.clear()
-        return noted
+        self.pending = later if noted is not None else [*self.pending, *later]
+        return result if noted is None else noted
 
     def _drop_failed_start(self) -> None:
         dropped = (ReloadState.SWAP_FAILED, ReloadState.FAILED)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError, shown
-from ..own_tools import HEALTH, health_contents, is_health_uri
+from ..own_tools import HEALTH, STATUS, health_contents, is_health_uri
 from ..state import GIVEN_UP, LISTS
 from .failure_answers import UnansweredRequest, not_served, unavailable
 from .forwarder import ForwardedRequest, report
@@ -186,8 +186,8 @@ class ProxyService:
     async def server_for(self, method: str, params: Params, call: Call | None = None) -> Forwarder:
         """Return the forwarder to the server that answers a request; raise RpcError if there is none.
 
-        What no server offers is waited for while one starts that may offer it. Raise UnansweredRequest if that takes
-        too long, or if there are no servers.
+        What no server offers is waited for while one starts, or gets new code, that may offer it. Raise
+        UnansweredRequest if a start takes too long, or if there are no servers.
         """
         name = str(params.get("name"))
         if method == "tools/call" and name in self._state.routes.excluded:
@@ -201,7 +201,9 @@ class ProxyService:
             raise not_served(self._state)
         routes = self._state.routes
         if server is None and method == "tools/call" and routes.only_listed:
-            raise RpcError(INVALID_PARAMS, f"Unknown tool: '{shown(name)}'. {HEALTH} says which servers there are.")
+            waits = f" {STATUS} waits for new code, and says what is wrong with it." if self._own.has(STATUS) else ""
+            why = f"No server lists it.{waits} {HEALTH} says which servers there are."
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: '{shown(name)}'. {why}")
         if server:
             raise RpcError(INVALID_PARAMS, f"The server '{server}' is not served.")
         if self._state.facts.serves or len(self.members) == 1:
@@ -209,28 +211,34 @@ class ProxyService:
         raise RpcError(INVALID_PARAMS, f"No server offers what '{shown(method)}' asks for.")
 
     async def _await_offer(self, method: str, params: Params, call: Call | None) -> str | None:
-        """Wait, while servers start that have not listed what they offer, until one offers this; return its name."""
-        starting = self._starting()
-        if not starting:
+        """Wait, while servers start or get new code, until one offers this; return its name, or None."""
+        servers = [to for to in self.servers if to.may_reload or to in self._starting()]
+        if not servers:
             return None
-        changed, waits = asyncio.Event(), any(to.waits for to in starting)
-        names = ", ".join(to.state.facts.upstream_name for to in starting)
+        changed, waits = asyncio.Event(), any(to.waits for to in servers)
+        names = ", ".join(to.state.facts.upstream_name for to in servers)
         seconds = self.limits.hold_seconds if waits else self.limits.grace_seconds
         telling = call and asyncio.ensure_future(report(call, lambda: names, self.limits.progress_seconds))
+        reloading = [asyncio.ensure_future(to.newest_code()) for to in servers]
+        for each in reloading:
+            each.add_done_callback(lambda _: changed.set())
         self._state.subscribe(changed.set)  # it also hears of the further servers
         try:
             async with asyncio.timeout(seconds):
-                while (server := _server_of(self._state.routes, method, params)) is None and self._starting():
+                while (server := _server_of(self._state.routes, method, params)) is None and (
+                    self._starting() or not all(each.done() for each in reloading)
+                ):
                     changed.clear()
                     await changed.wait()
                 return server
         except TimeoutError:
-            to = next(iter(self._starting()), starting[0])
-            raise unavailable(to.link, to.state).of_server(to.state.facts) from None
+            if not (starting := self._starting()):
+                return None
+            raise unavailable(starting[0].link, starting[0].state).of_server(starting[0].state.facts) from None
         finally:
             self._state.unsubscribe(changed.set)
-            if telling:
-                telling.cancel()
+            for task in (*reloading, *([telling] if telling else [])):
+                task.cancel()
 
     def _starting(self) -> list[Forwarder]:
         """The servers that start, and have not listed yet what they offer."""

@@ -57,6 +57,7 @@ class CallRecorder:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
+        self.called_at = 0.0  # when a tool was called last, by the loop's clock
         self._last_id = 0
         self._under_way: dict[object, CallRecord] = {}  # the open calls, by their keys
         self._ended: deque[CallRecord] = deque(maxlen=REMEMBERED)
@@ -76,7 +77,9 @@ class CallRecorder:
         self._last_id += 1
         key = self._last_id if call is None else call
         name = name and cut(name, LONGEST_NAME)
-        record = CallRecord(self, key, self._last_id, method, name, client, params, time.time(), self.now())
+        now = self.now()
+        self.called_at = now if method == "tools/call" else self.called_at
+        record = CallRecord(self, key, self._last_id, method, name, client, params, time.time(), now)
         self._under_way[key] = record
         self._tell_soon(record)
         return record

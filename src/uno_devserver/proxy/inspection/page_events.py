@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import defaultdict
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from ... import __version__
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
 SERVERS_SECONDS = 5.0  # between two reads of the machine's other servers
 CODE_SECONDS = 0.5  # an edited file is saved by then, as a rule with those that belong to it
+LONGEST_CODE_SECONDS = 60.0  # between two reloads of a server that writes its own sources, while nobody calls it
 OUTPUT_SECONDS = 1.0  # between two reads of the server's output
 DISK_SECONDS = 2.0  # a page does not wait longer for a disk that does not answer
 MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may contain other files
@@ -45,6 +48,27 @@ MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may co
 _NO_SERVERS: dict[str, object] = {"servers": [], "proxies": []}
 _LISTS = {f"notifications/{name}/list_changed": name for name in ("tools", "resources", "prompts")}
 _PROXY_MEMBERS = ("processId", "state", "status", "directory", "solution", "clients", "toolCount", "inspector")
+
+
+class _Pace:
+    """Decides when changed code is run without a call.
+
+    A server may write one of its own sources when it starts, so each pause is twice the one before. It begins anew when
+    a tool was called, or the sources were left alone for LONGEST_CODE_SECONDS.
+    """
+
+    def __init__(self) -> None:
+        self._pause = 0.0
+        self._last = self._edited = -inf  # when the code was run, and when it differed
+
+    def is_due(self, now: float, called_at: float) -> bool:
+        if called_at > self._last or now - self._edited >= LONGEST_CODE_SECONDS:
+            self._pause = 0.0
+        self._edited = now
+        if now - self._last < self._pause:
+            return False
+        self._last, self._pause = now, min(max(2 * self._pause, CODE_SECONDS), LONGEST_CODE_SECONDS)
+        return True
 
 
 class PageEvents:
@@ -124,12 +148,14 @@ class PageEvents:
     async def _follow_code(self) -> None:
         """Have edits run without a call: as when a client reads a list, which is what the page shows."""
         edited: set[Forwarder] = set()
+        paces: defaultdict[Forwarder, _Pace] = defaultdict(_Pace)
         while True:
             await asyncio.sleep(CODE_SECONDS)
             before = edited
             edited = {to for to in self._service.servers if to.queue is not None and to.queue.knows_news}
             for to in edited & before:
-                to.list_read()
+                if paces[to].is_due(self._loop.time(), self._calls.called_at):
+                    to.list_read()
 
     # Servers and output, from disk.
 

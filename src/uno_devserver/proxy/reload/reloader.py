@@ -185,6 +185,9 @@ class Reloader:
         if self._connected and self._state.facts.hot_reload_off == NOT_YET:
             self._state.learn(hot_reload_off=None)  # the update below finds out
         if self._queue is not None and self._connected:
+            running = self._keeper.running
+            if running is not None and not self._restarting:
+                self._queue.connected(is_ours=running.owned and running.kind is HostKind.COMMAND)
             self._queue.hold()
             if self._plan is not None:
                 self._queue.name = self._server_name(self._plan)
