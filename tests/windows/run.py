@@ -7,6 +7,7 @@ walk through every command, and the speed beside Linux. Wine is no Windows: docs
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,14 +21,16 @@ from windows.wine import PYTHON, System
 
 ROOT = Path(__file__).parents[2]
 PYTEST = ["-u", "-m", "pytest", "-p", "no:cacheprovider", "-rfE", "--tb=short", "--timeout=300"]
-WORKERS = ["-n", "3", "--dist", "worksteal"]
+ALL_TESTS = ["-v", "-n", "3", "--dist", "worksteal"]
+# Lines of a whole run that only tell that it goes on; what fails is told at once, because a run takes an hour or more.
+GOES_ON = re.compile(r"(\[gw\d+\] \[ *(\d+)%\] (PASSED|SKIPPED) |tests[/\\])")
 SPEED_ROUNDS = 3
 
 
 def main(folder: Path, arguments: Sequence[str]) -> int:
     system = System(folder, ROOT)
     failed = []
-    if not _ran(system, *PYTEST, *(arguments or WORKERS)):
+    if not _ran(system, *PYTEST, *(arguments or ALL_TESTS)):
         failed.append("tests")
     if not arguments:
         if not _ran(system, "tests\\windows\\walk.py"):
@@ -39,10 +42,16 @@ def main(folder: Path, arguments: Sequence[str]) -> int:
 
 
 def _ran(system: System, *arguments: str) -> bool:
-    """Run Python for Windows, and pass on what it prints."""
+    """Run Python for Windows, and pass on what it prints, but of tests that pass only how far they are."""
     running = system.start("wine", PYTHON, *arguments)
+    told = ""
     for line in _lines(running):
-        print(line, flush=True)
+        goes_on = GOES_ON.match(line) if arguments[-len(ALL_TESTS) :] == tuple(ALL_TESTS) else None
+        if goes_on is None:
+            print(line, flush=True)
+        elif goes_on[2] and goes_on[2] != told:
+            told = goes_on[2]
+            print(f"{told} %", flush=True)
     return running.wait() == 0
 
 
