@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
 SOLUTION_DIR, SERVER, UPSTREAM_URL = "--solution-dir", "--server", "--upstream-url"
+# What all clients accept. The APIs of models limit the name of a tool, of which this is a part, to 64 characters.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 

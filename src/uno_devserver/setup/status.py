@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ..system.command_lines import quoted_word
 from ..system.values import Value
 from ..workspace.paths import path_key
 from .client_detection import detected
@@ -172,7 +173,7 @@ def install_command(profile: Profile, server: ServerDefinition) -> str:
     """The command that registers a server, of this or another folder."""
     served = server.served
     named = served is not None and (served.named or served.entry)
-    name = f"{served.options} --name {server.name}" if served is not None and named else ""
+    name = f"{served.options} --name {quoted_word(server.name)}" if served is not None and named else ""
     return f"uno-devserver mcp install {profile.id}{name}"
 
 

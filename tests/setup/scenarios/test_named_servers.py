@@ -771,3 +771,16 @@ def test_a_url_in_a_file_of_the_workspace_is_reached_only_where_the_user_insists
 
     assert (entry["milliseconds"], "may have come with the workspace" in entry["problem"]) == ({}, True)
     assert forced["milliseconds"]
+
+
+@pytest.mark.parametrize("words", [AT_FAR, ("--solution-dir", "/elsewhere")])
+def test_a_name_that_no_option_takes_becomes_part_of_no_command(clients: Clients, words: tuple[str, ...]) -> None:
+    names = ("a; touch PWNED #", "two words", "$HOME", "n" * 41, "-first", "far")
+    entries = {name: {**url_entry("--mcp-app", *words), "disabled": True} for name in names}
+    clients.write(".cursor/mcp.json", {"mcpServers": entries})
+
+    found = clients.status("cursor")
+    tried = clients.mcp("doctor", "cursor")
+
+    assert {one["name"] for one in found.json["servers"]} >= {"far"}
+    assert not any(name in told.stdout for name in names[:-1] for told in (found, tried))

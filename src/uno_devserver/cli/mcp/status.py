@@ -18,6 +18,7 @@ from ...setup.status import (
     several,
     status_of,
 )
+from ...system.command_lines import quoted_word
 from ...system.files import is_write_protected
 from ...system.text import one_line, shown_text, shown_words
 from ..result import Result
@@ -311,7 +312,8 @@ def _of_entry(
     if IN_FILES in found.warnings:
         shared = any(one.place.use is Use.SHARED for one in found.locations)
         all_files = ("--all-scopes",) if shared else ()
-        call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
+        named = f"--servers {quoted_word(name)}"
+        call = " ".join(("uno-devserver mcp uninstall", profile.id, named, *all_files, *options))
         yield f"{profile.name} uses the entry in '{effective.path}' for {name}; '{call}' removes all."
 
 
