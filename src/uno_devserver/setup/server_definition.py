@@ -65,7 +65,8 @@ class Served(Value):
         if self.url:
             from ..system.text import shown_text
 
-            return f" {UPSTREAM_URL} {quoted_word(shown_text(self.url))}"
+            is_shown = shown_text(self.url) == self.url  # a command with a part of it would be of use to nobody
+            return f" {UPSTREAM_URL} {quoted_word(self.url if is_shown else '<its URL>')}"
         return f" {SOLUTION_DIR} {quoted_word(self.folder)}" if not self.found_from else ""
 
 

@@ -18,6 +18,7 @@ import pytest
 from support.dotnet import write_program
 from support.machine import RUN_SECONDS, WINDOWS, Result
 from support.registration import BY_PATH, WRITTEN, Clients, actions, of_client, operations, server_in
+from uno_devserver.system.command_lines import quoted_word
 
 DESKTOP = f"~/{'AppData/Roaming' if WINDOWS else '.config'}/Claude/claude_desktop_config.json"
 PATH = ("--runner", "path")
@@ -771,6 +772,18 @@ def test_a_url_in_a_file_of_the_workspace_is_reached_only_where_the_user_insists
 
     assert (entry["milliseconds"], "may have come with the workspace" in entry["problem"]) == ({}, True)
     assert forced["milliseconds"]
+
+
+def test_no_suggested_command_has_a_url_without_its_key(clients: Clients) -> None:
+    args = ["uno-devserver@0.0.1", "--mcp-app", "--upstream-url", f"{FAR}?key=secret"]
+    clients.write("~/.cursor/mcp.json", {"mcpServers": {"far": {"command": "uvx", "args": args}}})
+
+    (entry,) = clients.mcp("doctor", "cursor").json["entries"]
+    steps = [entry["nextStep"], *clients.status("cursor").json["nextSteps"]]
+
+    install = f"mcp install cursor --upstream-url {quoted_word('<its URL>')} --name far"
+    assert [install in step for step in steps if "--upstream-url" in step] == [True] * 3
+    assert not any("key=" in step for step in steps)
 
 
 @pytest.mark.parametrize("words", [AT_FAR, ("--solution-dir", "/elsewhere")])
