@@ -774,6 +774,25 @@ def test_a_url_in_a_file_of_the_workspace_is_reached_only_where_the_user_insists
     assert forced["milliseconds"]
 
 
+@pytest.mark.parametrize("path", [".cursor/mcp.json", "~/.cursor/mcp.json"])
+def test_a_url_that_may_have_come_with_the_workspace_is_recommended_with_a_reserve(clients: Clients, path: str) -> None:
+    far, outdated = (["--mcp-app", "--upstream-url", f"{FAR}/{name}"] for name in ("far", "outdated"))
+    entries = {"far": url_entry(*far), "outdated": {"command": "uvx", "args": ["uno-devserver@0.0.1", *outdated]}}
+    clients.write(path, {"mcpServers": entries})
+
+    told = clients.status("cursor")
+    tried = clients.mcp("doctor", "cursor").json["entries"]
+
+    steps = [*told.json["nextSteps"], *(one["nextStep"] for one in tried)]
+    is_foreign = not path.startswith("~")
+    reserves = ["Do that only if you know this server." in step for step in steps if "--upstream-url" in step]
+    assert len(reserves) > 1
+    assert set(reserves) == {is_foreign}
+    for name in entries:
+        warnings = of_client(told, name, "cursor").get("warnings", [])
+        assert any("may have come with the workspace: http" in warning for warning in warnings) == is_foreign
+
+
 def test_no_suggested_command_has_a_url_without_its_key(clients: Clients) -> None:
     args = ["uno-devserver@0.0.1", "--mcp-app", "--upstream-url", f"{FAR}?key=secret"]
     clients.write("~/.cursor/mcp.json", {"mcpServers": {"far": {"command": "uvx", "args": args}}})
