@@ -358,7 +358,9 @@ def _for_url(command: Command, word: str) -> str | None:
     """The next step for a URL in the place of a command."""
     if not word.lower().startswith(("http://", "https://")):
         return None
+    from ..system.command_lines import quoted_word
+
     if command.name in ("config", "init"):
-        return f"Write: uno-devserver init {word}"
+        return f"Write: uno-devserver init {quoted_word(word)}"
     page = "--inspector " if command.name == "inspect" else ""
-    return f"Write: uno-devserver mcp start {page}--upstream-url {word}"
+    return f"Write: uno-devserver mcp start {page}--upstream-url {quoted_word(word)}"
