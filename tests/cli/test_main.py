@@ -197,6 +197,27 @@ def test_a_password_in_a_url_is_refused_at_once_and_not_repeated(machine: Machin
     assert "secret" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "http://user:secret@host:99999/",
+            "http://host:x/",
+            "http://host:0/",
+            "http://[::1",
+            "http://us:se[cret@host/x",
+        ),
+        *("http://host/secret x", "http://host/\x1b[2Jsecret", "http://host/\n", "http://host/?key=…", "http://:80/"),
+    ],
+)
+def test_what_cannot_be_a_url_is_refused_at_once_and_not_repeated(machine: Machine, url: str) -> None:
+    result = machine.run("mcp", "start", "--upstream-url", url)
+
+    assert (result.exit_code, "Write it as http://127.0.0.1:8000/mcp." in result.stderr) == (2, True)
+    assert "secret" not in result.stderr
+    assert "cret" not in result.stderr
+
+
 def test_a_forwarded_option_is_reported_if_it_looks_mistyped(machine: Machine) -> None:
     result = machine.run("start", "--htpPort", "5000", "--solution", "nowhere.sln", "--metadata-updates", "true")
 

@@ -589,3 +589,21 @@ def test_a_name_that_is_nearly_right_is_told_from_each_folder_of_the_workspace(
 
         assert [str(misnamed) in issue.message for issue in found] == [True] * is_told
         assert all(str(right) in issue.remediation for issue in found)
+
+
+def test_many_misnamed_files_are_counted(tmp_path: Path) -> None:
+    for number in range(40):
+        write(tmp_path / ".devtools" / f"host.config{number}.json", "{}")
+
+    found = [issue.message for issue in resolve(str(tmp_path)).issues if issue.code == "FileMisnamed"]
+
+    assert len(found) == 6
+    assert found[-1].startswith("35 more in")
+
+
+def test_misnamed_files_of_other_users_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / ".devtools" / "host.config.json", "{}")
+    (tmp_path / "src").mkdir()
+    monkeypatch.setattr("uno_devserver.workspace.devtools_folder.is_foreign", lambda _: True)
+
+    assert "FileMisnamed" not in [issue.code for issue in resolve(str(tmp_path / "src")).issues]

@@ -89,14 +89,32 @@ def check_url(url: str, option: str = "--upstream-url") -> None:
     """Raise UserError if an option's value is not the URL of an HTTP server, or has a password in it."""
     from ..system.text import has_credentials, shown_url
 
-    scheme, _, rest = url.partition("://")
-    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
-        message = f"The value '{shown_url(url)}' of {option} is not an HTTP address."
+    problem = _problem_of_url(url)
+    if problem:
+        message = f"The value '{shown_url(url)}' of {option} {problem}."
         raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
     if has_credentials(url):
         message = f"A user name or password before the host, as in the URL of {shown_url(url)}, is not supported."
         next_step = "Leave it out. If the server needs it, use --header 'Authorization: Basic ${NAME}'."
         raise UserError("BadValue", message, next_step, exit_code=2)
+
+
+def _problem_of_url(url: str) -> str:
+    """The end of a sentence; "" if the URL may be that of an HTTP server."""
+    from urllib.parse import urlsplit
+
+    from ..system.text import HIDDEN
+
+    if HIDDEN in url:
+        return f"has '{HIDDEN}' in the place of a part that was hidden"
+    if not url.isprintable() or " " in url:
+        return "has a space or an unprintable character"
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        return "" if is_usable and parts.port != 0 else "is not an HTTP address"
+    except ValueError:
+        return "has a host or a port that cannot be used"
 
 
 def parse(argv: Sequence[str]) -> Invocation:
@@ -341,10 +359,12 @@ def _for_url(command: Command, word: str) -> str | None:
     """The next step for a URL in the place of a command."""
     if not word.lower().startswith(("http://", "https://")):
         return None
+    from ..system.command_lines import quoted_word
+
     if command.name in ("config", "init"):
-        return f"Write: uno-devserver init {_shown_url(word)}"
+        return f"Write: uno-devserver init {quoted_word(_shown_url(word))}"
     page = "--inspector " if command.name == "inspect" else ""
-    return f"Write: uno-devserver mcp start {page}--upstream-url {_shown_url(word)}"
+    return f"Write: uno-devserver mcp start {page}--upstream-url {quoted_word(_shown_url(word))}"
 
 
 def _shown_url(word: str) -> str:

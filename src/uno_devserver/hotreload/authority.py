@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ..system.text import LONGEST_NAME
 from ..system.values import Value
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ToolChanges(Value):
         return f"the tools: {', '.join(told)}" if told else "the tools are the same"
 
     def to_json(self) -> dict[str, list[str]]:
-        return {kind: list(names[:LISTED_TOOLS]) for kind, names in self.__dict__.items()}
+        return {kind: [name[:LONGEST_NAME] for name in names[:LISTED_TOOLS]] for kind, names in self.__dict__.items()}
 
 
 class RestartResult(Value):
@@ -116,5 +117,5 @@ class Authority(Protocol):
 
 
 def _named_tools(names: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:NAMED_TOOLS])
+    shown = ", ".join(f"'{name[:LONGEST_NAME]}'" for name in names[:NAMED_TOOLS])
     return shown if len(names) <= NAMED_TOOLS else f"{shown} and {len(names) - NAMED_TOOLS} more"

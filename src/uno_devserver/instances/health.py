@@ -290,7 +290,7 @@ class _DotNet(Enum):
 def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
     if facts.discovery is None:
         return
-    of_the_workspace = facts.discovery.workspace.issues
+    of_the_workspace = frozenset(facts.discovery.workspace.issues)
     role = _role_of_dotnet(facts, facts.discovery)
     for issue in facts.discovery.issues:
         if issue.code in REMARKS:

@@ -10,7 +10,7 @@ from ..workspace.paths import is_inside, same_place
 from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, option_value, proxied_url
 from .entry_format import spec_of, transport_of
 from .profiles import HTTP, STDIO
-from .server_definition import LEGACY_HTTP, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
+from .server_definition import LEGACY_HTTP, NAME, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ def others_in(
     """The servers of other folders and at URLs that entries of this program are for, by the names of these entries."""
     known = [server for server in servers if server.served is not None]
     for entry in entries:
+        if NAME.fullmatch(entry.name) is None:
+            continue  # no option can name it
         says = spec_of(entry, dialect)
         for server in known:
             url = proxied_url((says.command, *says.args)) if PATH_RUNNER in server.runners else None

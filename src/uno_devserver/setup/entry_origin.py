@@ -15,7 +15,7 @@ from .entry_format import launch_settings
 from .entry_match import PATH_RUNNER, divided, has_stale_address, index_version, served_folder, without_dotnet
 from .expected_entry import brought_along, expected, renewed, up_to_date
 from .profiles import HTTP, STDIO, Scope
-from .server_definition import VariantChoice
+from .server_definition import UPSTREAM_URL, VariantChoice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +75,22 @@ def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
     """
     is_users = place.scope is Scope.USER and _is_in_workspace(here.path_rules.join(here.home, "any"), here)
     return not is_users and _is_in_workspace(place.path, here) and not _is_safe(match, place, here)
+
+
+def foreign_url(match: Match, place: Place, here: Here) -> str:
+    """The end of a sentence: the server at a URL of an entry that may have come with the workspace; else ""."""
+    url = match.server.served.url if match.server.served is not None else ""
+    if not url or not may_be_foreign(match, place, here):
+        return ""
+    from ..system.text import shown_text
+
+    return f"is for a server that may have come with the workspace: {shown_text(url)}"
+
+
+def with_reserve(step: str, match: Match, place: Place, here: Here) -> str:
+    """The step; if it registers a URL that may have come with the workspace, it is for a user who knows the server."""
+    is_reserved = UPSTREAM_URL in step and foreign_url(match, place, here)
+    return f"{step} Do that only if you know this server." if is_reserved else step
 
 
 def _is_in_workspace(path: str, here: Here) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
 SOLUTION_DIR, SERVER, UPSTREAM_URL = "--solution-dir", "--server", "--upstream-url"
+# What all clients accept. The APIs of models limit the name of a tool, of which this is a part, to 64 characters.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
@@ -63,7 +65,8 @@ class Served(Value):
         if self.url:
             from ..system.text import shown_text
 
-            return f" {UPSTREAM_URL} {quoted_word(shown_text(self.url))}"
+            is_shown = shown_text(self.url) == self.url  # a command with a part of it would be of use to nobody
+            return f" {UPSTREAM_URL} {quoted_word(self.url if is_shown else '<its URL>')}"
         return f" {SOLUTION_DIR} {quoted_word(self.folder)}" if not self.found_from else ""
 
 

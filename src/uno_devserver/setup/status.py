@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ..system.command_lines import quoted_word
 from ..system.values import Value
 from ..workspace.paths import path_key
 from .client_detection import detected
@@ -15,7 +16,7 @@ from .config_file import Location, read_place
 from .entry_command import command_problem
 from .entry_format import is_disabled, spec_of
 from .entry_match import NO_OBJECT, STALE_ADDRESS, has_stale_address, served_folder
-from .entry_origin import is_current, other_command, why_other
+from .entry_origin import foreign_url, is_current, other_command, why_other
 from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
 from .profiles import STDIO, Format, Scope, Use
 
@@ -88,6 +89,9 @@ def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantC
     """Warnings of what may have come with the workspace, and decides what its entries run."""
     for one in locations:
         entry, has = f"The entry '{one.match.entry.name}' in '{one.path}'", "has settings that decide what runs"
+        foreign = "" if one.legacy else foreign_url(one.match, one.place, here)
+        if foreign:
+            yield f"{entry} {foreign}"
         command = "" if one.legacy else other_command(one.match, one.place, profile, choice, here)
         if command:
             yield f"{entry} {why_other(one.match, here)}: {command}"
@@ -172,7 +176,7 @@ def install_command(profile: Profile, server: ServerDefinition) -> str:
     """The command that registers a server, of this or another folder."""
     served = server.served
     named = served is not None and (served.named or served.entry)
-    name = f"{served.options} --name {server.name}" if served is not None and named else ""
+    name = f"{served.options} --name {quoted_word(server.name)}" if served is not None and named else ""
     return f"uno-devserver mcp install {profile.id}{name}"
 
 

@@ -158,9 +158,13 @@ def _misnamed(directory: str, found: Workspace) -> Iterator[Issue]:
     """Warnings of files that are not read because of their names, where the workspace's own are looked for."""
     top = found.working_directory if found.resolved else None
     for folder in upwards(directory):
-        for path, right in misnamed_in(folder):
+        misnamed, more = misnamed_in(folder)
+        for path, right in misnamed:
             message = f"{path} is not read: its name is not {os.path.basename(right)}."
             yield warning("FileMisnamed", message, f"Rename it to {right}.")
+        if more:
+            message = f"{more} more in {os.path.join(folder, '.devtools')} are not read because of their names."
+            yield warning("FileMisnamed", message)
         if top is not None and same_path(folder, top):
             return
 

@@ -14,6 +14,7 @@ from uno_devserver.proxy.lists import publisher
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_in, identity_of, load, own_tool_facts
 from uno_devserver.proxy.lists.merge import Offered, combined, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
+from uno_devserver.proxy.lists.tool_changes import compare_tools
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import instructions
 from uno_devserver.proxy.state import ConnectionState, ProxyState
@@ -319,6 +320,26 @@ def test_lists_of_further_servers_are_kept_and_found_by_the_next_start(tmp_path:
     (kept,) = made.kept().servers
     assert (kept.name, [name for name, _ in kept.offered.tools], kept.instructions) == ("docs", ["a", "b"], "Read.")
     assert combined(made.kept().offered, made.kept().servers)[0].tools == made.publisher.all_offered.tools
+
+
+def test_long_and_many_names_of_tools_are_cut_where_they_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Published(tmp_path)
+    state = ProxyState(made.options.replace(server="docs"))
+    made.publisher.take({}, SERVER)
+    made.publisher.serve(["docs"])
+    lists = made.publisher.lists_of("docs", state)
+    lists.set(prefix=True, tools=ToolFilter())
+
+    lists.take({"tools": entries(*(f"{number:04}{'x' * 100_000}" for number in range(1000)))}, SERVER)
+
+    renamed = state.facts.renamed
+    assert len(renamed) == publisher.MOST_RENAMED
+    assert max(map(len, (*renamed, *renamed.values()))) <= 100
+    assert len(capsys.readouterr().err) < 10_000
+    changes = str(compare_tools((), entries("y" * 100_000)))
+    assert len(changes) < 200
 
 
 def test_a_server_that_is_not_served_any_more_takes_its_tools_along(tmp_path: Path) -> None:

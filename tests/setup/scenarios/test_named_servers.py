@@ -18,6 +18,7 @@ import pytest
 from support.dotnet import write_program
 from support.machine import RUN_SECONDS, WINDOWS, Result
 from support.registration import BY_PATH, WRITTEN, Clients, actions, of_client, operations, server_in
+from uno_devserver.system.command_lines import quoted_word
 
 DESKTOP = f"~/{'AppData/Roaming' if WINDOWS else '.config'}/Claude/claude_desktop_config.json"
 PATH = ("--runner", "path")
@@ -771,3 +772,47 @@ def test_a_url_in_a_file_of_the_workspace_is_reached_only_where_the_user_insists
 
     assert (entry["milliseconds"], "may have come with the workspace" in entry["problem"]) == ({}, True)
     assert forced["milliseconds"]
+
+
+@pytest.mark.parametrize("path", [".cursor/mcp.json", "~/.cursor/mcp.json"])
+def test_a_url_that_may_have_come_with_the_workspace_is_recommended_with_a_reserve(clients: Clients, path: str) -> None:
+    far, outdated = (["--mcp-app", "--upstream-url", f"{FAR}/{name}"] for name in ("far", "outdated"))
+    entries = {"far": url_entry(*far), "outdated": {"command": "uvx", "args": ["uno-devserver@0.0.1", *outdated]}}
+    clients.write(path, {"mcpServers": entries})
+
+    told = clients.status("cursor")
+    tried = clients.mcp("doctor", "cursor").json["entries"]
+
+    steps = [*told.json["nextSteps"], *(one["nextStep"] for one in tried)]
+    is_foreign = not path.startswith("~")
+    reserves = ["Do that only if you know this server." in step for step in steps if "--upstream-url" in step]
+    assert len(reserves) > 1
+    assert set(reserves) == {is_foreign}
+    for name in entries:
+        warnings = of_client(told, name, "cursor").get("warnings", [])
+        assert any("may have come with the workspace: http" in warning for warning in warnings) == is_foreign
+
+
+def test_no_suggested_command_has_a_url_without_its_key(clients: Clients) -> None:
+    args = ["uno-devserver@0.0.1", "--mcp-app", "--upstream-url", f"{FAR}?key=secret"]
+    clients.write("~/.cursor/mcp.json", {"mcpServers": {"far": {"command": "uvx", "args": args}}})
+
+    (entry,) = clients.mcp("doctor", "cursor").json["entries"]
+    steps = [entry["nextStep"], *clients.status("cursor").json["nextSteps"]]
+
+    install = f"mcp install cursor --upstream-url {quoted_word('<its URL>')} --name far"
+    assert [install in step for step in steps if "--upstream-url" in step] == [True] * 3
+    assert not any("key=" in step for step in steps)
+
+
+@pytest.mark.parametrize("words", [AT_FAR, ("--solution-dir", "/elsewhere")])
+def test_a_name_that_no_option_takes_becomes_part_of_no_command(clients: Clients, words: tuple[str, ...]) -> None:
+    names = ("a; touch PWNED #", "two words", "$HOME", "n" * 41, "-first", "far")
+    entries = {name: {**url_entry("--mcp-app", *words), "disabled": True} for name in names}
+    clients.write(".cursor/mcp.json", {"mcpServers": entries})
+
+    found = clients.status("cursor")
+    tried = clients.mcp("doctor", "cursor")
+
+    assert {one["name"] for one in found.json["servers"]} >= {"far"}
+    assert not any(name in told.stdout for name in names[:-1] for told in (found, tried))

@@ -13,6 +13,7 @@ from ...setup.entry_match import PATH_RUNNER, matches, others_in
 from ...setup.paths import here
 from ...setup.profiles import Scope
 from ...setup.server_definition import (
+    NAME,
     PINNED,
     PRERELEASE,
     SERVER,
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ..parse import Invocation
 
-# What all clients accept. The APIs of models limit the name of a tool, of which this is a part, to 64 characters.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 PROTOCOL = "1.0"  # the version of the JSON format that IDE extensions read
 _VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # versions of SemVer and Python, and NuGet's `5.*`
 # Options that `mcp status` repeats in the commands that it suggests.
@@ -192,7 +191,7 @@ def _own_name(workspace: Workspace) -> str | None:
     from ...workspace.server_command import server_name
 
     name = server_name(config).rpartition("/")[2]  # without the scope of an npm package
-    found = _NAME.search(re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-"))
+    found = NAME.search(re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-"))
     return found[0] if found is not None else "server"
 
 
@@ -272,7 +271,7 @@ def _with_name(
     elsewhere = tuple([one for one in alike if one.name == name] or alike)
     if elsewhere and (len(ours) != 1 or not _is_here(ours[0], name, profiles)):
         return (*known, *entries, *more), elsewhere
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         rule = "Use 1 to 40 letters, digits, '-' and '_', the first a letter or digit: clients accept no other names."
         raise _usage(f"Invalid value for --name '{name}'", rule)
     others = [one.name for one in known if one.served is None and one.name.lower() == name.lower()]

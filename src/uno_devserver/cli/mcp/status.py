@@ -6,6 +6,7 @@ from ... import __version__
 from ...setup.entry_command import is_absolute
 from ...setup.entry_format import is_disabled
 from ...setup.entry_match import PATH_RUNNER
+from ...setup.entry_origin import with_reserve
 from ...setup.expected_entry import default_runner, expected, index_problem
 from ...setup.profiles import HTTP, Use
 from ...setup.status import (
@@ -18,6 +19,7 @@ from ...setup.status import (
     several,
     status_of,
 )
+from ...system.command_lines import quoted_word
 from ...system.files import is_write_protected
 from ...system.text import one_line, shown_text, shown_words
 from ..result import Result
@@ -248,13 +250,20 @@ def _steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, 
     for one in meant:
         for found in one.registrations:
             if _is_named(found.server) and found.status is RegistrationStatus.OUTDATED:
-                steps.append(f"Run '{install_command(one.profile, found.server)}' to renew its entry.")
+                step = f"Run '{install_command(one.profile, found.server)}' to renew its entry."
+                steps.append(_with_reserve(step, found, one, wanted))
     options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _VARIANT_OPTIONS)
     for client in meant:
         for found in client.registrations:
-            steps += _of_entry(client, found, wanted, options)
+            its = _of_entry(client, found, wanted, options)
+            steps += [_with_reserve(step, found, client, wanted) for step in its]
             steps += _several_entries(client, found, wanted.here)
     return tuple(dict.fromkeys(steps))
+
+
+def _with_reserve(step: str, found: Registration, client: ClientStatus, wanted: McpArguments) -> str:
+    here = wanted.here_of(client.profile)
+    return next((with_reserve(step, one.match, one.place, here) for one in found.locations if not one.legacy), step)
 
 
 def _is_lacking(client: ClientStatus) -> bool:
@@ -311,7 +320,8 @@ def _of_entry(
     if IN_FILES in found.warnings:
         shared = any(one.place.use is Use.SHARED for one in found.locations)
         all_files = ("--all-scopes",) if shared else ()
-        call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
+        named = f"--servers {quoted_word(name)}"
+        call = " ".join(("uno-devserver mcp uninstall", profile.id, named, *all_files, *options))
         yield f"{profile.name} uses the entry in '{effective.path}' for {name}; '{call}' removes all."
 
 

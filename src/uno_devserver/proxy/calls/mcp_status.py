@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...hotreload.authority import Demand
+from ...hotreload.authority import NAMED_TOOLS, Demand
+from ...system.text import LONGEST_NAME
 from ...workspace.trust import not_reloaded
 from ..health.upstream_issues import TRY_AGAIN
 from ..lists.tool_changes import compare_tools, entries_of, renamed_tools
@@ -143,7 +145,8 @@ class McpStatus:
         before, after = entries_of(self._listed), entries_of(tools)
         changes = compare_tools(before, after)
         if changes.verdict != "same":
-            renamed = [f"'{old}' is probably '{new}' now" for old, new in renamed_tools(before, after).items()]
+            named = islice(renamed_tools(before, after).items(), NAMED_TOOLS)
+            renamed = [f"'{old[:LONGEST_NAME]}' is probably '{new[:LONGEST_NAME]}' now" for old, new in named]
             told = "; ".join([str(changes), *renamed])
             yield f"Since you listed them: {told}. List the tools again."
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...issues import warning
 from ...system.log import log
+from ...system.text import LONGEST_NAME
 from ...workspace.config import ToolFilter
 from ..own_tools import capabilities, instructions
 from ..state import GIVEN_UP, LISTS
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from .merge import Entries, GivenNames
 
 SHOWN_NAMES = 20  # of tools, in one line of the log
+MOST_RENAMED = 200  # tools of one server, in its health
 SHOWN_URIS = 5
 NAMES_SECONDS = 10.0  # how long the names of a first session wait for a server: longer than most take to start
 SAME_URIS = "Let one of them offer others, or leave one of the servers out of the config."
@@ -345,10 +348,12 @@ class ServerLists:
         tools = (entry for entry in offered.tools if routes.tools[entry[0]][0] == name)
         self.offered = Offered(tools=tuple(tools))
         self._state.own_names = _own_names(name, routes)
-        renamed = self._state.own_names["tools/call"]
+        names = islice(self._state.own_names["tools/call"].items(), MOST_RENAMED)
+        renamed = {public[:LONGEST_NAME]: own[:LONGEST_NAME] for public, own in names}
         if renamed != self._state.facts.renamed:
-            named = ", ".join(f"'{own}' is '{public}'" for public, own in list(renamed.items())[:SHOWN_NAMES])
+            named = ", ".join(f"'{own}' is '{public}'" for public, own in islice(renamed.items(), SHOWN_NAMES))
             if named:
+                named += ", …" if len(renamed) > SHOWN_NAMES else ""
                 log.info(f"Tools of the server '{name}' have its name as a prefix: {named}.")
             self._state.learn(renamed=renamed)
 

@@ -18,7 +18,7 @@ from ..config_file import read_place
 from ..entry_command import find_command, is_absolute
 from ..entry_format import UNKNOWN, is_disabled
 from ..entry_match import PATH_RUNNER
-from ..entry_origin import is_current, may_be_foreign
+from ..entry_origin import is_current, may_be_foreign, with_reserve
 from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
 from ..profiles import Use
 from ..status import install_command, locations_of, warnings_of_file
@@ -81,7 +81,10 @@ def examine(
     configs = _configs(profile, servers)
     problems = {config.place.path: config for config in configs if config.problem}
     unreadable = tuple(_unreadable(profile, config) for config in problems.values())
-    entries = tuple(_examined(one, profile, choice, here, force) for one in _effective(configs, servers))
+    tried = ((one, _examined(one, profile, choice, here, force)) for one in _effective(configs, servers))
+    entries = tuple(
+        its.replace(next_step=with_reserve(its.next_step, one.match, one.place, here)) for one, its in tried
+    )
     return unreadable + entries or tuple(_missing(profile, server) for server in servers)
 
 
