@@ -1074,6 +1074,28 @@ def test_two_proxies_of_one_package_build_once_and_restart_each_its_own(project:
         assert project.noted() == ["begin two", "end two", "begin one", "end one"]
 
 
+async def test_what_one_proxy_has_built_none_of_the_others_builds_again(project: Project) -> None:
+    """Neither what was there before the first of them, nor an edit; each restarts its own server."""
+    started = ("dist/main.js",)
+    write(project.root / "dist/main.js", "zero")
+    async with (
+        owner_of(project, started=started) as first,
+        owner_of(project, started=started) as second,
+        owner_of(project, started=started) as third,
+    ):
+        for content in ("one", "two", "one"):
+            project.save(content)
+            before = len(project.noted())
+            for owner in (first, second, third):  # the others do not wait for the restart of the first
+                assert await owner.check() == DUE
+            for owner in (first, second, third):
+                assert (await owner.authority.ready_to_restart()).ok
+                assert await owner.check() == UNCHANGED
+
+            assert project.noted()[before:] == [f"begin {content}", f"end {content}"]
+        assert [owner.restarts for owner in (first, second, third)] == [3, 3, 3]
+
+
 async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_runs_beside_it(project: Project) -> None:
     async with owner_of(project, limits=PackageLimits(lock_seconds=0.05)) as owner:
         lock = DigestStore(str(project.root.parent / "state"), "/elsewhere").build_lock(str(project.root))
