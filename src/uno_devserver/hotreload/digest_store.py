@@ -41,10 +41,10 @@ NOTHING = StoredDigests(UNKNOWN, UNKNOWN)
 class DigestStore:
     """All methods block, usually for milliseconds."""
 
-    def __init__(self, state: str, workspace: str) -> None:
+    def __init__(self, state: str) -> None:
         """`state` is the folder of our own files."""
         self._state = state
-        self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
+        self._path = os.path.join(state, "hotreload", "digests.json")  # several workspaces may share a package
         self._unwritten: dict[str, StoredDigests] = {}  # changes of this process that could not be written
         self._one_at_a_time = threading.Lock()  # wakes the next thread at once; the lock between processes is polled
 

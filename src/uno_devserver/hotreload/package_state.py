@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.log import log
+from ..system.state_files import sha256
 from ..system.values import Value
+from ..workspace.repository import is_inside, repository_of
 from ..workspace.trust import AGREE
 from .authority import AuthorityProblem
 from .build_command import build_inputs, build_of, steps_of, unbuilt_package
@@ -29,7 +31,6 @@ from .output_freshness import StartedOutput, with_outputs
 from .python_syntax import remove_bytecode, syntax_errors
 from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
-from .watched_package import Role
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -89,8 +90,7 @@ class PackageState:
         self._started_files: dict[str, bytes] = {}  # the digest of each file of the version that was started last
         self._store = settings.store
         self._stored: StoredDigests | None = None  # as it was last read from the store
-        # Both roles may have the same root, with two builds that have separate outputs.
-        self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
+        self._key = _key_of(package)
         self._environ = settings.environ
         self._log_file = log_path(settings.state, package.root)
         self._kind: PackageKind | None = None
@@ -485,3 +485,11 @@ class PackageState:
             "build": build.named if build else None,
             "problems": list(self.disk.problems),
         }
+
+
+def _key_of(package: WatchedPackage) -> str:
+    """What digests are stored under: the same in all workspaces where the same files count and the same is built."""
+    repository = repository_of(package.root, package.workspace)
+    top = min((top for top in repository.tops if is_inside(repository.root, top)), key=len)
+    decides = package.replace(root=repository.root, workspace=top, node="")
+    return f"{repository.root}#{sha256(repr(decides).encode())}"
