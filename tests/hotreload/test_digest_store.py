@@ -20,7 +20,7 @@ from uno_devserver.system import locks
 
 @pytest.fixture
 def kept(tmp_path: Path) -> DigestStore:
-    return DigestStore(str(tmp_path / "state"), str(tmp_path / "workspace"))
+    return DigestStore(str(tmp_path / "state"))
 
 
 def file_of(tmp_path: Path) -> Path:
@@ -31,12 +31,11 @@ def file_of(tmp_path: Path) -> Path:
 def test_what_was_put_is_there_for_the_next_process(kept: DigestStore, tmp_path: Path) -> None:
     kept.put("/server", "abc")
 
-    again = DigestStore(str(tmp_path / "state"), str(tmp_path / "workspace"))
+    again = DigestStore(str(tmp_path / "state"))
 
     assert again.get("/server") == StoredDigests("abc", "abc")
     assert again.get("/other") is None
     path = file_of(tmp_path)
-    assert path.name.startswith("workspace-")
     assert json.loads(path.read_text()) == {"version": 1, "packages": {"/server": {"sha256": "abc"}}}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -102,7 +101,7 @@ def test_an_entry_that_is_none_spoils_only_itself(kept: DigestStore, tmp_path: P
 
 def test_in_a_home_that_cannot_be_written_this_process_still_knows(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
-    kept = DigestStore(str(tmp_path / "state"), str(tmp_path))
+    kept = DigestStore(str(tmp_path / "state"))
 
     kept.built("/server", "abc")
     kept.started("/server", "abc")
@@ -114,7 +113,7 @@ def test_in_a_home_that_cannot_be_written_this_process_still_knows(tmp_path: Pat
 
 def test_once_the_home_can_be_written_again_others_are_heard_again(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
-    kept, other = (DigestStore(str(tmp_path / "state"), str(tmp_path)) for _ in range(2))
+    kept, other = (DigestStore(str(tmp_path / "state")) for _ in range(2))
     kept.put("/server", "one")
     (tmp_path / "state").unlink()
 
@@ -135,7 +134,7 @@ def test_names_that_are_no_text_are_kept_too(kept: DigestStore) -> None:
 def test_processes_that_write_at_the_same_time_lose_nothing(kept: DigestStore, tmp_path: Path) -> None:
     code = (
         "import sys\nfrom uno_devserver.hotreload.digest_store import DigestStore\n"
-        f"kept = DigestStore({str(tmp_path / 'state')!r}, {str(tmp_path / 'workspace')!r})\n"
+        f"kept = DigestStore({str(tmp_path / 'state')!r})\n"
         "for number in range(20): kept.put(f'/{sys.argv[1]}/{number}', 'abc')\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("a", "b", "c")]
@@ -166,7 +165,7 @@ def test_threads_that_write_at_the_same_time_do_not_wait_for_the_lock_between_pr
 
 
 def test_one_process_builds_a_package_at_a_time(kept: DigestStore, tmp_path: Path) -> None:
-    first, second = kept.build_lock("/server"), DigestStore(str(tmp_path / "state"), "/elsewhere").build_lock("/server")
+    first, second = kept.build_lock("/server"), DigestStore(str(tmp_path / "state")).build_lock("/server")
 
     assert first.acquire(0, lambda _holder: None)
     assert not second.acquire(0, lambda _holder: None)

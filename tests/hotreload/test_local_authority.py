@@ -70,7 +70,7 @@ class Owner:
         self.refusal = ""  # why the user's agreement does not cover the code
         self.authority = LocalAuthority(
             packages,
-            BuildSettings(DigestStore(str(state), str(state.parent)), environ, str(state), limits=limits),
+            BuildSettings(DigestStore(str(state)), environ, str(state), limits=limits),
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
@@ -630,10 +630,12 @@ async def test_what_failed_is_told_as_over_once_it_was_taken_back(
 # The digests that are stored.
 
 
-def stored(folder: Path) -> dict[str, dict[str, str]]:
+def stored(folder: Path) -> dict[str, str]:
+    """Of the only package."""
     [path] = (folder / "state" / "hotreload").iterdir()
-    packages: dict[str, dict[str, str]] = json.loads(path.read_text())["packages"]
-    return packages
+    digests: dict[str, str]
+    [digests] = json.loads(path.read_text())["packages"].values()
+    return digests
 
 
 async def test_at_first_sight_the_content_is_stored_without_a_build_or_a_restart(
@@ -643,23 +645,23 @@ async def test_at_first_sight_the_content_is_stored_without_a_build_or_a_restart
         assert await owner.check() == UNCHANGED
         running = owner.server["sha256"]["running"]
 
-    assert stored(tmp_path) == {str(project.root): {"sha256": running}}
+    assert stored(tmp_path) == {"sha256": running}
     assert project.noted() == []
 
 
 async def test_nothing_is_stored_before_the_server_works(project: Project, tmp_path: Path) -> None:
     async with owner_of(project) as owner:
         await until(lambda: owner.server["sha256"]["kept"] is not None)
-        before = stored(tmp_path)[str(project.root)]["sha256"]
+        before = stored(tmp_path)["sha256"]
         project.save("two")
         owner.outcome = FAILED
         await owner.reload()
 
-        assert stored(tmp_path)[str(project.root)]["sha256"] == before
+        assert stored(tmp_path)["sha256"] == before
         owner.outcome = RestartResult(True)
         project.save("three")
         await owner.reload()
-        kept = stored(tmp_path)[str(project.root)]
+        kept = stored(tmp_path)
         assert (kept["sha256"], kept.get("built")) == (owner.server["sha256"]["now"], None)
 
 
@@ -1074,9 +1076,66 @@ def test_two_proxies_of_one_package_build_once_and_restart_each_its_own(project:
         assert project.noted() == ["begin two", "end two", "begin one", "end one"]
 
 
+async def test_what_one_proxy_has_built_none_of_the_others_builds_again(project: Project) -> None:
+    """Neither what was there before the first of them, nor an edit; each restarts its own server."""
+    started = ("dist/main.js",)
+    write(project.root / "dist/main.js", "zero")
+    async with (
+        owner_of(project, started=started) as first,
+        owner_of(project, started=started) as second,
+        owner_of(project, started=started) as third,
+    ):
+        for content in ("one", "two", "one"):
+            project.save(content)
+            before = len(project.noted())
+            for owner in (first, second, third):  # the others do not wait for the restart of the first
+                assert await owner.check() == DUE
+            for owner in (first, second, third):
+                assert (await owner.authority.ready_to_restart()).ok
+                assert await owner.check() == UNCHANGED
+
+            assert project.noted()[before:] == [f"begin {content}", f"end {content}"]
+        assert [owner.restarts for owner in (first, second, third)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("repository", [True, False])
+async def test_what_was_built_for_one_workspace_is_not_built_for_another(
+    project: Project, tmp_path: Path, repository: bool
+) -> None:
+    if repository:
+        (tmp_path / ".git").mkdir()
+    output = write(project.root / "dist/main.js", "zero")
+    packages = [
+        WatchedPackage(Role.SERVER, str(project.root), workspace=str(workspace), started=(str(output),))
+        for workspace in (tmp_path / "other", project.root)
+    ]
+    first, second = (Owner(tmp_path / "state", package, environ=project.environ) for package in packages)
+    async with first:
+        assert await first.reload() == DUE
+
+    async with second:
+        assert await second.check() == UNCHANGED
+
+    assert project.noted() == ["begin one", "end one"]
+
+
+async def test_workspaces_in_which_other_files_count_do_not_build_in_turn(project: Project, tmp_path: Path) -> None:
+    more = write(project.root / "more.txt", "")
+    whole = WatchedPackage(Role.SERVER, str(project.root), started=(str(project.root / "dist/main.js"),))
+    packages = (whole, whole.replace(include=(more.name,)))
+    first, second = (Owner(tmp_path / "state", package, environ=project.environ) for package in packages)
+    async with first, second:
+        project.save("two")
+        for _ in range(3):
+            for owner in (first, second):
+                await owner.reload()
+
+    assert project.noted() == ["begin two", "end two"] * 2
+
+
 async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_runs_beside_it(project: Project) -> None:
     async with owner_of(project, limits=PackageLimits(lock_seconds=0.05)) as owner:
-        lock = DigestStore(str(project.root.parent / "state"), "/elsewhere").build_lock(str(project.root))
+        lock = DigestStore(str(project.root.parent / "state")).build_lock(str(project.root))
         assert lock.acquire(0, lambda _holder: None)
         project.save("two")
 

@@ -100,7 +100,7 @@ async def test_the_sdk_says_what_the_code_of_a_watched_csharp_project_is(tmp_pat
     dotnet = RecordedDotNet(tmp_path / "net")
     dotnet.knows(recorded.path, recorded.answer())
     package = WatchedPackage(Role.SERVER, str(recorded.path.parent), workspace=str(recorded.folder))
-    store = DigestStore(str(tmp_path), str(recorded.folder))
+    store = DigestStore(str(tmp_path))
     state = PackageState(package, BuildSettings(store, dotnet.environ, str(tmp_path)))
 
     await state.disk.digest()
@@ -129,7 +129,7 @@ class UsedPackage:
         package = WatchedPackage(Role.SERVER, str(self.server.root))
         self.refusal = ""
         state = str(folder / "state")
-        settings = BuildSettings(DigestStore(state, str(folder)), self.server.environ, state, lambda: self.refusal)
+        settings = BuildSettings(DigestStore(state), self.server.environ, state, lambda: self.refusal)
         self.state = PackageState(package, settings)
 
     async def make(self) -> tuple[str | None, int, int]:

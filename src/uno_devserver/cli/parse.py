@@ -361,10 +361,11 @@ def _for_url(command: Command, word: str) -> str | None:
         return None
     from ..system.command_lines import quoted_word
 
+    url = quoted_word(word if _shown_url(word) == word else "<its URL>")
     if command.name in ("config", "init"):
-        return f"Write: uno-devserver init {quoted_word(_shown_url(word))}"
+        return f"Write: uno-devserver init {url}"
     page = "--inspector " if command.name == "inspect" else ""
-    return f"Write: uno-devserver mcp start {page}--upstream-url {quoted_word(_shown_url(word))}"
+    return f"Write: uno-devserver mcp start {page}--upstream-url {url}"
 
 
 def _shown_url(word: str) -> str:

@@ -135,7 +135,7 @@ def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: 
         prefix = os.path.relpath(used.folder, os.path.realpath(root)).replace(os.sep, "/") + "/"
         digest = hashlib.sha256()
         for name in sorted(name for name in files if name.startswith(prefix)):
-            digest.update(os.fsencode(name) + b"\0" + files[name])
+            digest.update(os.fsencode(name.removeprefix(prefix)) + b"\0" + files[name])
         step = BuildStep(used, _used_key(used.folder), digest.hexdigest())
         stored = store.get(step.key)
         if steps or stored is None or stored.built != step.content():

@@ -29,7 +29,8 @@ class StoredDigests(Value):
 
     started: str  # of the content that last started well
     built: str  # of the content that was last built; UNKNOWN differs from every content
-    # The digest of the output that was last started, and of the content that it was built from; empty: no such output.
+    # The digest of the output that was built or started last, and of the content that it was built from; empty: no such
+    # output.
     output: tuple[str, ...] = ()
     built_at: float = 0.0  # when that build ended, in seconds since 1970; 0 if it is not known
 
@@ -40,10 +41,10 @@ NOTHING = StoredDigests(UNKNOWN, UNKNOWN)
 class DigestStore:
     """All methods block, usually for milliseconds."""
 
-    def __init__(self, state: str, workspace: str) -> None:
+    def __init__(self, state: str) -> None:
         """`state` is the folder of our own files."""
         self._state = state
-        self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
+        self._path = os.path.join(state, "hotreload", "digests.json")  # several workspaces may share a package
         self._unwritten: dict[str, StoredDigests] = {}  # changes of this process that could not be written
         self._one_at_a_time = threading.Lock()  # wakes the next thread at once; the lock between processes is polled
 
@@ -64,11 +65,14 @@ class DigestStore:
         now = round(time.time(), 3)
         self._change(key, lambda before: (before or NOTHING).replace(built=digest, built_at=now))
 
-    def started(self, key: str, digest: str, output: tuple[str, ...] = ()) -> None:
-        """Store that a package with a build has started well; the digest of its last build, if stored, stays."""
-        self._change(
-            key, lambda before: (before or StoredDigests(digest, digest)).replace(started=digest, output=output)
-        )
+    def wrote(self, key: str, output: tuple[str, ...]) -> None:
+        """Store what the last build has written."""
+        self._change(key, lambda before: (before or NOTHING).replace(output=output))
+
+    def started(self, key: str, digest: str, output: tuple[str, ...] | None = None) -> None:
+        """Store that a package with a build has started well; what is stored of its last build stays."""
+        more = {} if output is None else {"output": output}
+        self._change(key, lambda before: (before or StoredDigests(digest, digest)).replace(started=digest, **more))
 
     def build_lock(self, root: str) -> FileLock:
         """The lock that a process holds while it builds this package; several workspaces may share the package."""

@@ -49,6 +49,11 @@ class StartedOutput:
         self._disk.close()
         self._output.close()
 
+    @property
+    def known_origin(self) -> tuple[str, ...]:
+        """Its origin, to be stored; empty if it is not known for certain."""
+        return self.origin if self.origin and all(self.origin) and not self.wants_build else ()
+
     def news(self) -> bool | None:
         return self._output.news() if self._package.started else False
 
@@ -70,6 +75,11 @@ class StartedOutput:
             self.wants_build = can_build
             self.origin = output, version if can_build or self.origin is None else UNKNOWN
         self._compare(version)
+
+    async def believe(self, stored: tuple[str, ...]) -> None:
+        """Take over the origin that the process which built it has stored, if it is the one on disk."""
+        if len(stored) == 2 and stored[0] == await self._read():
+            self.origin, self.wants_build = (stored[0], stored[1]), False
 
     async def is_other(self, *, can_build: bool) -> bool:
         """Whether it has to be built, is another one than the started one, or was stale and has been rebuilt."""

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.log import log
+from ..system.state_files import sha256
 from ..system.values import Value
+from ..workspace.repository import is_inside, repository_of
 from ..workspace.trust import AGREE
 from .authority import AuthorityProblem
 from .build_command import build_inputs, build_of, steps_of, unbuilt_package
@@ -29,7 +31,6 @@ from .output_freshness import StartedOutput, with_outputs
 from .python_syntax import remove_bytecode, syntax_errors
 from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
-from .watched_package import Role
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -89,8 +90,7 @@ class PackageState:
         self._started_files: dict[str, bytes] = {}  # the digest of each file of the version that was started last
         self._store = settings.store
         self._stored: StoredDigests | None = None  # as it was last read from the store
-        # Both roles may have the same root, with two builds that have separate outputs.
-        self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
+        self._key = _key_of(package)
         self._environ = settings.environ
         self._log_file = log_path(settings.state, package.root)
         self._kind: PackageKind | None = None
@@ -175,10 +175,12 @@ class PackageState:
         """Store the digest of what runs, for later processes."""
         digest = self.running
         if digest:
-            save = self._store.put if self._build is None else self._store.started
-            origin = self.output.origin
-            output = origin if origin and all(origin) and not self.output.wants_build else ()
-            await run_in_thread(partial(save, self._key, digest, output))
+            origin = self.output.known_origin
+            if self._build is None:
+                save = partial(self._store.put, self._key, digest, origin)
+            else:  # what a build writes was stored at its end, for the processes that run meanwhile
+                save = partial(self._store.started, self._key, digest, None if self._can_build else origin)
+            await run_in_thread(save)
             await self._read_store()
 
     async def needs_making(self) -> bool:
@@ -188,8 +190,15 @@ class PackageState:
         now = await self.disk.digest()
         if now == self.expected:
             self._started_files = self.fingerprint.files
+        await self._believe_store()
         other_output = await self.output.is_other(can_build=self._can_build)  # also if the sources have changed
-        return self.is_changed(now) or other_output or await self._has_other_output(now)
+        return self.is_changed(now) or other_output or self._has_other_output(now)
+
+    async def _believe_store(self) -> None:
+        """Read which content was built last, by any process, and from which content the output on disk was built."""
+        await self._read_store()
+        if self._stored is not None and self._can_build:
+            await self.output.believe(self._stored.output)
 
     def is_changed(self, now: str) -> bool:
         """Whether this content on disk should run, and does not."""
@@ -199,11 +208,10 @@ class PackageState:
             return self.running is None and self._build is not None and self._may_lack_output(now)
         return now != self.running
 
-    async def _has_other_output(self, now: str) -> bool:
+    def _has_other_output(self, now: str) -> bool:
         """Whether this content runs, but the output on disk was built from another content, which would start next."""
         if self._build is None or now != self.running or self.starting is not None:
             return False
-        await self._read_store()
         return self._stored is not None and self._stored.built != now
 
     @property
@@ -226,14 +234,6 @@ class PackageState:
     async def make(self, tell: Callable[[str], None]) -> BuildResult:
         """Build the content on disk, if it needs a build, and repeat that if it changes meanwhile."""
         await self.output.begin_build()
-        made = await self._make(tell)
-        if made.error is not None:
-            return made
-        # What a build writes may change with its script and settings.
-        build = await run_in_thread(self._build_inputs) if made.named and self._can_build else ""
-        return made.replace(output_replaced=await self.output.end_build(made.digest, build))
-
-    async def _make(self, tell: Callable[[str], None]) -> BuildResult:
         await self._refresh()
         inputs = await run_in_thread(self._build_inputs)
         if self._build is None:
@@ -242,12 +242,24 @@ class PackageState:
             changed = tuple({*changed, *self.fingerprint.changed_paths})
             await run_in_thread(partial(remove_bytecode, self.package.root, set(changed)))
             errors = await run_in_thread(lambda: self._syntax_errors(changed))
-            return await self._noted(BuildResult(now, errors), inputs)
+            return await self._noted(await self._compared(BuildResult(now, errors)), inputs)
         async with self._build_lock(self._build) as locked:
             if not locked:
                 return BuildResult(await self.disk.digest(), self._locked_text(self._build))
-            made = await self._build_newest(tell)
+            await self._believe_store()  # the process that held the lock may have built this content
+            made = await self._compared(await self._build_newest(tell))
         return await self._noted(made, inputs)
+
+    async def _compared(self, made: BuildResult) -> BuildResult:
+        """Compare the output with the one before the build, and store from which content it is now."""
+        if made.error is not None:
+            return made
+        # What a build writes may change with its script and settings.
+        build = await run_in_thread(self._build_inputs) if made.named and self._can_build else ""
+        replaced = await self.output.end_build(made.digest, build)
+        if self._can_build:
+            await run_in_thread(partial(self._store.wrote, self._key, self.output.known_origin))
+        return made.replace(output_replaced=replaced)
 
     async def _noted(self, made: BuildResult, inputs: str) -> BuildResult:
         did_not_run = self._build is not None and bool(self._build.problem)  # what is missing is asked for each time
@@ -473,3 +485,11 @@ class PackageState:
             "build": build.named if build else None,
             "problems": list(self.disk.problems),
         }
+
+
+def _key_of(package: WatchedPackage) -> str:
+    """What digests are stored under: the same in all workspaces where the same files count and the same is built."""
+    repository = repository_of(package.root, package.workspace)
+    top = min((top for top in repository.tops if is_inside(repository.root, top)), key=len)
+    decides = package.replace(root=repository.root, workspace=top, node="")
+    return f"{repository.root}#{sha256(repr(decides).encode())}"

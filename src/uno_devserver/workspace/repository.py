@@ -133,12 +133,12 @@ def repository_of(root: str, workspace: str, environment: str = "", budget: Read
     """The repository of the package in `root`; `workspace` is the workspace folder, or empty."""
     budget = budget or ReadBudget()
     root = os.path.realpath(root)
-    tops = [os.path.realpath(workspace)] if workspace else []
+    tops = [root, *([os.path.realpath(workspace)] if workspace else [])]
     folder = root
     while not belongs_to_us(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:  # there is no repository
-            return Repository(root, tuple(tops or [root]), budget, environment)
+            return Repository(root, tuple(tops), budget, environment)
         folder = above
     return Repository(root, (folder, *tops), budget, environment)
 

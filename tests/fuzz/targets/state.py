@@ -175,12 +175,11 @@ def _trust(text: bytes) -> None:
 
 
 def _kept(text: bytes) -> None:
-    workspace = _workspace()
-    put(f"state/hotreload/{name_for(workspace)}.json", text)
-    digests = DigestStore(_state(), workspace)
+    put("state/hotreload/digests.json", text)
+    digests = DigestStore(_state())
     digests.get("/k")
     digests.put("/k", "digest")
-    known = DigestStore(_state(), workspace).get("/k")
+    known = DigestStore(_state()).get("/k")
     assert known is not None
     assert known.started == "digest"
 

@@ -313,7 +313,7 @@ class Reloader:
         state, hot_reload = folders().state, plan.config.hot_reload
         self._own = own = LocalAuthority(
             plan.packages,
-            BuildSettings(DigestStore(state, plan.folder), os.environ, state, lambda: self._refusal(plan)),
+            BuildSettings(DigestStore(state), os.environ, state, lambda: self._refusal(plan)),
             strategy=hot_reload.strategy,
             restart=self._restart,
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),

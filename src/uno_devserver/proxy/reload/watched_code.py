@@ -220,10 +220,10 @@ def _started_by(config: Config, typed: Sequence[str], directory: str) -> tuple[t
     return line.started(), node_of(line.line, line.folder, line.environ(os.environ))
 
 
-def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, str], output: str = "") -> Issue | None:
+def missing_output(package: WatchedPackage, environ: Mapping[str, str], output: str = "") -> Issue | None:
     """Why a server cannot be started before a build has run, which writes a file that it starts or loads.
 
-    `folder`: of the workspace; `output`: the one that a .NET build writes to.
+    `output`: the one that a .NET build writes to.
     """
     places = [os.path.join(os.path.realpath(place), "") for place in (package.root, output) if place]
     gone = [path for path in package.started if not os.path.exists(path)]
@@ -240,7 +240,7 @@ def missing_output(package: WatchedPackage, folder: str, environ: Mapping[str, s
         return None
     if missing is not None and build.writes:
         message = f"{missing} does not exist yet, so '{build.named}' runs first."
-    elif used := unbuilt_package(build, DigestStore(folders(environ).state, folder)):
+    elif used := unbuilt_package(build, DigestStore(folders(environ).state)):
         message = f"{used.folder} has not been built yet, so '{used.named}' runs there first."
     else:
         return None
@@ -261,7 +261,7 @@ def _lack_output(package: WatchedPackage) -> bool:
 def unbuilt_command(options: ProxyOptions, environ: Mapping[str, str]) -> Issue | None:
     """Why a typed command cannot be started before its package is built; None if it can."""
     code = find_watched_code(options, None, environ)
-    return None if isinstance(code, str) else missing_output(code.packages[0], code.folder, environ)
+    return None if isinstance(code, str) else missing_output(code.packages[0], environ)
 
 
 def count_addin_sources(folder: str, config: Config) -> int | None:

@@ -182,7 +182,7 @@ class ConfiguredUpstream(Upstream):
 
         for package in packages_of(self._folder, config)[:1]:
             watched = package.replace(started=started)
-            if issue := missing_output(watched, self._folder, self._environ, found.output):
+            if issue := missing_output(watched, self._environ, found.output):
                 raise StartFailure(issue, final=True)
 
     def _names_no_server(self, config: Config) -> Issue:
