@@ -200,6 +200,17 @@ def a_server_of_ones_own_is_renewed_by_an_edit_and_after_its_death(machine: Walk
         assert one.health()["proxy"]["upstream"]["processId"] != before
 
 
+def a_config_is_written_and_served(machine: WalkMachine) -> None:
+    (machine.workspace / ".devtools" / "host.config.jsonc").unlink()
+    shutil.copy(LEAN, machine.workspace / "server.py")
+    assert json.loads(machine.run("init", "--json", "--", sys.executable, "server.py"))["problems"] == []
+    machine.run("trust")
+    with client(machine, "--mcp-app") as one:
+        one.initialize()
+        one.wait_connected(seconds=SECONDS)
+        assert one.call("double", number=3) == "6"
+
+
 def the_page_is_found_and_speaks_mcp(machine: WalkMachine) -> None:
     machine.run("trust")
     with client(machine, "--mcp-app", "--inspector", "0") as one:
@@ -257,6 +268,7 @@ STEPS: tuple[Callable[[WalkMachine], None], ...] = (
     a_host_that_was_killed_comes_back,
     an_edit_is_answered_by_the_new_code,
     a_server_of_ones_own_is_renewed_by_an_edit_and_after_its_death,
+    a_config_is_written_and_served,
     the_page_is_found_and_speaks_mcp,
     a_proxy_that_is_killed_leaves_nothing,
     the_demo_does_what_it_says,
