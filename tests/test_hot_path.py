@@ -16,7 +16,7 @@ from support.machine import DATA_HOME
 # milliseconds: `dataclasses` alone takes ten, as long as the bare interpreter.
 ALLOWED = {"__future__", "binascii", "enum", "json", "re", "time", "uno_devserver"}
 ALLOWED |= {"_collections", "_functools", "_json", "_operator", "_sre", "_struct", "collections", "copyreg"}
-ALLOWED |= {"functools", "itertools", "keyword", "operator", "reprlib", "types"}
+ALLOWED |= {"_types", "functools", "itertools", "keyword", "operator", "reprlib", "types"}  # `_types` is built in
 
 PROGRAM = """
 import sys

@@ -20,7 +20,7 @@ from uno_devserver.proxy.options import ProxyOptions
 # `asyncio` four times as long; both come with the engine, behind the answers.
 ALLOWED = {"__future__", "binascii", "collections", "enum", "json", "re", "select", "time", "uno_devserver"}
 ALLOWED |= {"_collections", "_functools", "_json", "_operator", "_sre", "_struct", "_thread", "copyreg", "functools"}
-ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_sha256"}
+ALLOWED |= {"_types", "itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_sha256"}
 
 # Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
 OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system", "workspace"}

@@ -180,7 +180,7 @@ def _file_for_folder(path: Path) -> None:
         (b'{"mcpServers": "x"}', "mcpServers"),
         (b'{"mcpServers": 5}', "mcpServers"),
         (b"[" * 100_000, ""),
-        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, ""),
+        (b'{"a":' * 500_000 + b"1" + b"}" * 500_000, ""),  # Python 3.14 reads 50,000
         *((make, "") for make in (_folder, *(() if WINDOWS else (_fifo, _dangling, _loop, _file_for_folder)))),
     ],
 )
