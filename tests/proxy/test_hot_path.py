@@ -41,7 +41,7 @@ def noting(self):
         os.write(2, f"{written} {names}\\n".encode())
 output.ClientOutput.flush = noting
 from uno_devserver.cli.main import main
-main(["--mcp-app"])
+main(sys.argv[1:])
 """
 
 META = {
@@ -56,8 +56,17 @@ FIRST = [
 ]
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["first start", "with a catalogue"])
-def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path, known: bool) -> None:
+TYPED = ("mcp", "start", "--", sys.executable, "-c", "pass")
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [(False, ("--mcp-app",)), (True, ("--mcp-app",)), (False, TYPED)],
+    ids=["first start", "with a catalogue", "a typed command"],
+)
+def test_the_first_answers_need_nothing_that_takes_long_to_import(
+    tmp_path: Path, known: bool, words: tuple[str, ...]
+) -> None:
     if known:
         tools = entries((f"tool_{number}", b'{"name":"tool_%d"}' % number) for number in range(12))
         state = tmp_path / "data" / "Uno Platform" / "uno.devserver"
@@ -69,7 +78,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     ]
 
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, *words],
         input="\n".join(requests) + "\n",
         cwd=tmp_path,
         env={**os.environ, DATA_HOME: str(tmp_path / "data")},
@@ -80,7 +89,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     )
 
     answers = [json.loads(line)["result"] for line in result.stdout.splitlines()[: len(FIRST)]]
-    assert len(answers[-1]["tools"]) == (16 if known else 5)
+    assert len(answers[-1]["tools"]) == (16 if known else 3 if words is TYPED else 5)
     imported = _imported_at(result.stderr, len(FIRST))
     assert "uno_devserver.proxy.front.dispatcher" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()

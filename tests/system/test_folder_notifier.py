@@ -192,21 +192,3 @@ def test_anyio_and_the_rest_of_watchfiles_are_not_imported() -> None:
 
     assert done.returncode == 0, done.stderr
     assert not {"anyio", "watchfiles", "logging"} & set(done.stdout.split())
-
-
-def test_inotify_is_imported_only_where_the_system_has_it() -> None:
-    program = (
-        "import sys; from uno_devserver.system.folder_notifier import folder_notifier; folder_notifier('darwin'); "
-        "print('uno_devserver.system.inotify' in sys.modules)"
-    )
-
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-
-    assert said.stdout.strip() == "False"

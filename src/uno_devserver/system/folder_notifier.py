@@ -13,12 +13,12 @@ import threading
 import time
 from functools import cache
 
+from . import inotify
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any, Protocol
-
-    from .inotify import InotifyEvent
 
     class FolderNotifier(Protocol):
         """Used by one thread; only `wake` may be called by any."""
@@ -39,21 +39,19 @@ ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers them
 BATCH_SECONDS = 0.05  # events of this time are reported together: a build or a checkout makes thousands
 STEP_SECONDS = 0.05  # how often watchfiles looks for the end of a wait
 
+_ADDED = inotify.CREATE | inotify.MOVED_TO
+_DELETED = inotify.DELETE | inotify.MOVED_FROM | inotify.DELETE_SELF | inotify.MOVE_SELF
+# CLOSE_WRITE in place of MODIFY: a file that is written to all the time, as a log, wakes nobody.
+_MASK = _ADDED | _DELETED | inotify.CLOSE_WRITE | inotify.ATTRIB | inotify.ONLY_FOLDERS
+
 
 def folder_notifier(platform: str = sys.platform) -> FolderNotifier:
     """Raises OSError where the system has no queue of events left."""
-    return _Inotify() if platform == "linux" else _Watchfiles()
+    return _Inotify() if inotify.available(platform) else _Watchfiles()
 
 
 class _Inotify:
     def __init__(self) -> None:
-        from . import inotify  # only Linux has it
-
-        self._added = inotify.CREATE | inotify.MOVED_TO
-        self._deleted = inotify.DELETE | inotify.MOVED_FROM | inotify.DELETE_SELF | inotify.MOVE_SELF
-        # CLOSE_WRITE in place of MODIFY: a file that is written to all the time, as a log, wakes nobody.
-        self._mask = self._added | self._deleted | inotify.CLOSE_WRITE | inotify.ATTRIB | inotify.ONLY_FOLDERS
-        self._overflow, self._ignored = inotify.OVERFLOW, inotify.IGNORED
         self._events = inotify.Inotify()
         self._folders: dict[int, str] = {}  # by watch
         self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -66,7 +64,7 @@ class _Inotify:
         watches = {}
         for folder in folders:
             try:
-                watches[self._events.add(folder, self._mask)] = folder
+                watches[self._events.add(folder, _MASK)] = folder
             except (
                 FileNotFoundError,
                 NotADirectoryError,
@@ -86,13 +84,13 @@ class _Inotify:
             return {change for event in self._events.read() for change in self._changes(event)}
         return ()
 
-    def _changes(self, event: InotifyEvent) -> Iterable[tuple[int, str]]:
-        if event.mask & self._overflow:  # anything may have happened
+    def _changes(self, event: inotify.InotifyEvent) -> Iterable[tuple[int, str]]:
+        if event.mask & inotify.OVERFLOW:  # anything may have happened
             return [(ADDED, folder) for folder in self._folders.values()]
         folder = self._folders.get(event.watch)
-        if folder is None or event.mask & self._ignored:
+        if folder is None or event.mask & inotify.IGNORED:
             return ()
-        kind = ADDED if event.mask & self._added else DELETED if event.mask & self._deleted else MODIFIED
+        kind = ADDED if event.mask & _ADDED else DELETED if event.mask & _DELETED else MODIFIED
         return [(kind, os.path.join(folder, event.name) if event.name else folder)]
 
     def wake(self) -> None:

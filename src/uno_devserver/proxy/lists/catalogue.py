@@ -108,16 +108,15 @@ def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFact
 
 def _reloads_near(directory: str) -> bool:
     """Whether code of a typed command is reloaded, because a config near it says where that is."""
-    from ...workspace.config import read_config
     from ...workspace.devtools_folder import find_config
-    from ...workspace.trust import is_trusted
 
     path = find_config(directory)
-    return (
-        path is not None
-        and is_trusted(os.environ, os.path.dirname(os.path.dirname(path)))
-        and read_config(path).hot_reload.enabled
-    )
+    if path is None:
+        return False
+    from ...workspace.config import read_config  # imported late: the first answer waits for this
+    from ...workspace.trust import is_trusted
+
+    return is_trusted(os.environ, os.path.dirname(os.path.dirname(path))) and read_config(path).hot_reload.enabled
 
 
 def _guessed_facts(directory: str) -> OwnToolFacts:
