@@ -47,7 +47,7 @@ _MASK = _ADDED | _DELETED | inotify.CLOSE_WRITE | inotify.ATTRIB | inotify.ONLY_
 
 def folder_notifier(platform: str = sys.platform) -> FolderNotifier:
     """Raises OSError where the system has no queue of events left."""
-    return _Inotify() if inotify.available(platform) else _Watchfiles()
+    return _Inotify() if platform == "linux" else _Watchfiles()
 
 
 class _Inotify:
