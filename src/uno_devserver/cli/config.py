@@ -342,6 +342,7 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
     misnamed = (issue for issue in found.workspace.issues if issue.code == "FileMisnamed")
+    # A missing folder is told with its place in the file already; that no server is found in it is no news.
     told = " ".join(issue.message for issue in found.config.issues)
     unknown = (issue for issue in found.commands.unknown() if issue.message.rpartition(": ")[2].rstrip(".") not in told)
     for issue in (*misnamed, *found.config.issues, *unknown, *header_problems(found.config, os.environ)):
@@ -484,6 +485,7 @@ def start_problems(folder: str) -> tuple[str, ...]:
 
 
 def what_follows(found: ConfigFindings, *, files: bool = False) -> Iterator[Section | Bullets]:
+    """The parts of a report that `config` and `init` share."""
     yield Section("What follows", tuple(_follows(found)))
     if files:
         yield from _listed(found.sources)

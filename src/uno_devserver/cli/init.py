@@ -45,14 +45,13 @@ def run(invocation: Invocation) -> Result:
     url = _url(invocation)
     _write(folder, path, config_text(folder, url, invocation.child))
     found = findings_in(folder)
-    problems = tuple(f"{message} {step}".strip() for message, step in found.problems)
     data = {"config": path, "problems": [{"message": text, "nextStep": step or None} for text, step in found.problems]}
     steps = NEXT
     if url is not None:
         shown = shown_url(url)
         steps = (*(() if shown == url else (HAS_KEY,)), SIGN_IN.format(shown), *NEXT)
-    sections = (*what_follows(found), Bullets("Next", () if problems else steps))
-    return Result(data, Report(f"Wrote {path}", sections), 1 if problems else 0)
+    sections = (*what_follows(found), Bullets("Next", () if found.problems else steps))
+    return Result(data, Report(f"Wrote {path}", sections), 1 if found.problems else 0)
 
 
 def _url(invocation: Invocation) -> str | None:
